@@ -1,12 +1,14 @@
-/** OpenAI's SDK, unmodified, with Rivulet as its base URL: responses, chat completions and models. */
+/** OpenAI's SDK, unmodified, with Rivulet as its base URL: responses and models. Chat completions are in openai-chat.test.ts. */
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
 import { call, scriptedModel, say as speak } from '@rivulet/agent'
-import { defineAgent } from '@rivulet/worker'
+import { defineAgent, delta } from '@rivulet/worker'
 import OpenAI, { APIError } from 'openai'
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { done, fail, full, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
+import { halting } from '../support/agents/halting-agent.ts'
+import { done, fail, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
+import { createGate } from '../support/gate.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
@@ -98,8 +100,7 @@ describe('a response', () => {
     const [created] = events
     const id = created?.type === 'response.created' ? created.response.id : ''
     const rest_ = await all(await second.responses.retrieve(id, { stream: true, starting_after: events.at(-1)?.sequence_number ?? 0 }))
-    const deltas = [...events, ...rest_].flatMap(event => (event.type === 'response.output_text.delta' ? [event.delta] : []))
-    expect(deltas.join('')).toBe('word '.repeat(40))
+    expect(deltasIn([...events, ...rest_])).toBe('word '.repeat(40))
     expect(rest_.at(-1)?.type).toBe('response.completed')
   })
 
@@ -111,6 +112,75 @@ describe('a response', () => {
     expect(fresh).toMatchObject({ output, status: 'completed' })
     const resumed = await all(await clientOf(1).responses.retrieve(final.id, { stream: true, starting_after: 77 }))
     expect(resumed).toMatchObject([{ type: 'response.completed', sequence_number: 78, response: { output } }])
+  })
+
+  test('whose log is lost while it runs goes on, and comes whole to a client that resumes', async () => {
+    const { agent, open } = await halting(platform, [delta(0, 'one ')], [delta(0, 'two')])
+    const stream = clientOf().responses.stream({ model: agent, input: 'go' })
+    const events: ResponseStreamEvent[] = []
+    stream.on('event', event => events.push(event))
+    await until('it speaks', () => deltasIn(events) === 'one ')
+    const [created] = events
+    const id = created?.type === 'response.created' ? created.response.id : ''
+    const [task = ''] = id.split('.')
+    await platform.redis.del(platform.keys.stream(task), platform.keys.state(task))
+    const after = events.at(-1)?.sequence_number ?? 0
+    const late = all(await clientOf(1).responses.retrieve(id, { stream: true, starting_after: after }))
+    open()
+    const final = await stream.finalResponse()
+    plain(final)
+    expect([final.status, final.output_text, deltasIn(events)]).toEqual(['completed', 'one two', 'one two'])
+    expect(events.map(({ sequence_number: number }) => number)).toEqual(
+      events.map(({ sequence_number: number }) => number).toSorted((a, b) => a - b),
+    )
+    const ended = [{ type: 'response.completed', response: { status: 'completed', output: final.output } }]
+    expect(await late).toMatchObject(ended)
+    for (const { sequence_number: number } of events.slice(0, -1)) {
+      const rest = await all(await clientOf(1).responses.retrieve(id, { stream: true, starting_after: number }))
+      expect(rest).toMatchObject(ended)
+      expect(rest[0]?.sequence_number).toBeGreaterThan(number)
+    }
+  })
+
+  test('that is trimmed from the log of its conversation comes whole at any API, and one behind it goes on', async () => {
+    const retentionMs = 1_000
+    const own = await startPlatform({ apis: 2, workers: 1, env: { LOG_RETENTION_MS: String(retentionMs) } })
+    onTestFinished(() => own.close())
+    const [second, third] = [createGate(), createGate()]
+    const gates: Record<string, Promise<void>> = { second: second.opened, third: third.opened }
+    const speaker = defineAgent('speaker', async function* ({ text }) {
+      yield delta(0, `${text} `)
+      await gates[text]
+      yield delta(0, 'turn')
+    })
+    await startOwnWorker(own, [speaker])
+    const [client, other] = own.urls.map(url => new OpenAI({ apiKey: 'none', baseURL: `${url}/openai/v1` }))
+    if (!client || !other) throw new Error('There are two APIs')
+    const say_ = (input: string) => client.responses.create({ model: 'speaker', input, conversation: 'trimmed', background: true })
+    const [{ id }, , { id: running }] = [await say_('first'), await say_('second'), await say_('third')]
+    const [task = ''] = id.split('.')
+    const whole = await all(await client.responses.retrieve(id, { stream: true }))
+    const { finishedAt = '' } = (await own.client.detail(task)).turns[0] ?? {}
+    await until('its events may go', () => Date.now() - Date.parse(finishedAt) > retentionMs)
+    second.open()
+    const logged = async () => new Set((await own.log(task)).map(({ event }) => event.turn))
+    await until('they are gone', async () => (await logged()).has(3) && !(await logged()).has(1))
+    const final = await other.responses.retrieve(id)
+    expect([final.status, final.output_text]).toEqual(['completed', 'first turn'])
+    expect(await all(await other.responses.retrieve(id, { stream: true }))).toMatchObject([
+      { type: 'response.created' },
+      { type: 'response.completed', response: { output: final.output } },
+    ])
+    for (const [place, { sequence_number: after }] of whole.slice(0, -1).entries()) {
+      const api = [client, other][place % 2] ?? client
+      const rest = await all(await api.responses.retrieve(id, { stream: true, starting_after: after }))
+      expect(rest).toMatchObject([{ type: 'response.completed', response: { output: final.output } }])
+      expect(rest[0]?.sequence_number).toBeGreaterThan(after)
+    }
+    const stream = await other.responses.retrieve(running, { stream: true })
+    third.open()
+    const live = await all(stream)
+    expect([deltasIn(live), live.at(-1)?.type]).toEqual(['third turn', 'response.completed'])
   })
 
   test('resumed at a place that the log never had comes whole, also while it runs', async () => {
@@ -140,8 +210,7 @@ describe('a response', () => {
     const final = await client.responses.stream(body).finalResponse()
     expect(final.output_text).toBe('Second try. All of it.')
     const whole = await all(await client.responses.retrieve(final.id, { stream: true }))
-    const joined = whole.flatMap(event => (event.type === 'response.output_text.delta' ? [event.delta] : []))
-    expect(joined.join('')).toBe('Second try. All of it.')
+    expect(deltasIn(whole)).toBe('Second try. All of it.')
     for (const [place, { sequence_number: after }] of whole.entries())
       expect(await all(await client.responses.retrieve(final.id, { stream: true, starting_after: after }))).toEqual(whole.slice(place + 1))
     await expect(clientOf().responses.retrieve(final.id, {}, { query: { retries: 'maybe' } })).rejects.toMatchObject({ status: 400 })
@@ -204,8 +273,10 @@ describe('a response', () => {
           ],
         },
         { type: 'function_call', call_id: 'c', name: 'f', arguments: '{"a":1}' },
-        { type: 'function_call_output', call_id: 'c', output: 'ok' },
+        { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: 'ok' }] },
+        { id: 'ig', type: 'image_generation_call', status: 'completed', result: 'AAEC' },
         { role: 'assistant', content: 'Fine.' },
+        { role: 'user', content: [{ type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERg==' }] },
         {
           role: 'user',
           content: [
@@ -222,12 +293,16 @@ describe('a response', () => {
       ['user', 'text'],
       ['agent', 'tool_request'],
       ['agent', 'tool_response'],
+      ['agent', 'media'],
       ['agent', 'text'],
+      ['user', 'media'],
       ['user', 'media'],
       ['user', 'text'],
       ['agent', 'text'],
     ])
     expect(messages[1]?.content).toMatchObject({ text: 'One\n\nand two.' })
+    expect(messages[3]?.content).toMatchObject({ content: 'ok' })
+    expect(messages[6]?.content).toMatchObject({ mimeType: 'application/pdf', name: 'a.pdf' })
   })
 })
 
@@ -386,86 +461,6 @@ describe('errors', () => {
   })
 })
 
-describe('chat completions', () => {
-  test('whole and streamed, with usage and history', async () => {
-    const messages = [
-      { role: 'system' as const, content: 'Be brief.' },
-      { role: 'user' as const, content: 'One?' },
-      { role: 'assistant' as const, content: 'One.' },
-      { role: 'user' as const, content: 'Two?' },
-    ]
-    const whole = await clientOf().chat.completions.create({ model: 'echo', messages })
-    expect(whole.choices).toMatchObject([{ message: { role: 'assistant', content: 'Two?' }, finish_reason: 'stop' }])
-    expect((await platform.client.messages(whole.id.split('.')[0] ?? '')).map(({ author }) => author)).toEqual([
-      'system',
-      'user',
-      'agent',
-      'user',
-      'agent',
-    ])
-    const params = { steps: [say(0, 'a'), rest(5), say(0, 'b'), done(0), full(1, { type: 'data', data: 1 }), say(2, 'c')] }
-    const stream = clientOf().chat.completions.stream({
-      model: 'scripted',
-      messages,
-      stream_options: { include_usage: true },
-      params,
-    } as never)
-    const final = await stream.finalChatCompletion()
-    expect(final.choices[0]?.message.content).toBe('ab\n\nc')
-    expect(final.usage).toMatchObject({ total_tokens: 0 })
-    const named = { model: 'echo', messages: [{ role: 'user' as const, content: 'hi' }], metadata: { task: 'chat-thread' } }
-    const [a, b] = [await clientOf().chat.completions.create(named), await clientOf().chat.completions.create(named)]
-    expect(a.id.split('.')[0]).toBe(b.id.split('.')[0])
-  })
-
-  test('a retry and a replaced text end the stream with an error, a failed turn is one', async () => {
-    const ask = (params: object) => ({ model: 'scripted', messages: [{ role: 'user', content: 'x' }], params }) as never
-    const attempts = { 1: [say(0, 'First'), rest(20), fail('no')], 2: [say(0, 'Second')] }
-    for (const params of [
-      { attempts },
-      { steps: [say(0, 'A draft'), rest(20), full(0, { type: 'text', text: 'Final', format: 'plain' })] },
-    ])
-      await expect(clientOf().chat.completions.stream(ask(params)).finalChatCompletion()).rejects.toBeInstanceOf(APIError)
-    const held = await clientOf().chat.completions.create(ask({ attempts }))
-    expect(held.choices[0]?.message.content).toBe('Second')
-    const hidden = await clientOf()
-      .chat.completions.stream(ask({ attempts }), { query: { retries: 'hide' } })
-      .finalChatCompletion()
-    expect(hidden.choices[0]?.message.content).toBe('Second')
-    await expect(clientOf().chat.completions.create(ask({ steps: [fail('no luck')] }))).rejects.toMatchObject({ status: 500 })
-  })
-
-  test('a function of the caller is called, whole and streamed, and its result continues the turn', async () => {
-    await startOwnWorker(platform, [guide])
-    const gps = { type: 'function' as const, function: { name: 'gps', description: 'Where I am', parameters: { type: 'object' } } }
-    const body = { model: 'guide', messages: [{ role: 'user' as const, content: 'Where?' }], tools: [gps] }
-    const asked = await clientOf().chat.completions.create(body)
-    const streamed = await clientOf(1).chat.completions.stream(body).finalChatCompletion()
-    for (const { id, choices } of [asked, streamed]) {
-      const [choice] = choices
-      expect(choice).toMatchObject({
-        finish_reason: 'tool_calls',
-        message: { tool_calls: [{ type: 'function', function: { name: 'gps' } }] },
-      })
-      const result = { role: 'tool' as const, tool_call_id: choice?.message.tool_calls?.[0]?.id ?? '', content: 'Oslo' }
-      const next = {
-        ...body,
-        messages: [...body.messages, { role: 'assistant' as const, tool_calls: choice?.message.tool_calls ?? [] }, result],
-      }
-      const whole = await clientOf(1).chat.completions.create(next)
-      expect(whole.choices).toMatchObject([{ finish_reason: 'stop', message: { content: 'You are in "Oslo".' } }])
-      // A request that is repeated gets the same completion.
-      const again = await clientOf().chat.completions.stream(next).finalChatCompletion()
-      expect([again.id, again.choices[0]?.message.content]).toEqual([whole.id, 'You are in "Oslo".'])
-      expect(whole.id.split('.')[0]).toBe(id.split('.')[0])
-    }
-    const refused = clientOf().chat.completions.create({ ...body, model: 'echo' })
-    await expect(refused).rejects.toMatchObject({ status: 400, param: 'tools' })
-    const custom = { type: 'custom' as const, custom: { name: 'gps' } }
-    await expect(clientOf().chat.completions.create({ ...body, tools: [custom] })).rejects.toMatchObject({ status: 400, param: 'tools.0' })
-  })
-})
-
 test.each([
   ['responses', true],
   ['chat completions', false],
@@ -524,6 +519,10 @@ function approvalsIn({ output }: Response): string[] {
 
 function approval(id: string) {
   return { type: 'mcp_approval_response' as const, approval_request_id: id, approve: true }
+}
+
+function deltasIn(events: readonly ResponseStreamEvent[]): string {
+  return events.flatMap(event => (event.type === 'response.output_text.delta' ? [event.delta] : [])).join('')
 }
 
 async function all(stream: AsyncIterable<ResponseStreamEvent>): Promise<ResponseStreamEvent[]> {

@@ -139,6 +139,8 @@ describe('retention', () => {
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
     await logs.writer.append([notes(task, 2, 1, 'old')])
     await logs.announcer.announce({ task, running: false, entries: [queued(task, 2), finished(task)] })
+    const hasTurns = () => Promise.all([1, 2, 3].map(number => logs.reader.hasTurn(task, number)))
+    expect(await hasTurns()).toEqual([true, true, false])
     const later = Date.now() + 2
     await expect.poll(() => Date.now()).toBeGreaterThan(later)
     const impatient = createLogAnnouncer({ ...logs, retentionMs: 1 })
@@ -151,6 +153,7 @@ describe('retention', () => {
       ['3-2', 'turn.started', 2],
     ])
     expect((await logs.reader.state(task))?.isWhole).toBe(false)
+    expect(await hasTurns()).toEqual([false, true, false])
     expect((await logs.redis.hkeys(logs.keys.state(task))).filter(key => key.includes(':')).sort()).toEqual(['queued:2', 'started:3'])
   })
 

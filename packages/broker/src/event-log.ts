@@ -62,7 +62,10 @@ const removedMessage = 'removed'
 
 export type LogWriter = ReturnType<typeof createLogWriter>
 export type LogAnnouncer = ReturnType<typeof createLogAnnouncer>
-export type LogReader = ReturnType<typeof createLogReader>
+export type TurnLogReader = ReturnType<typeof createLogReader>
+
+/** For readers of whole logs. */
+export type LogReader = Omit<TurnLogReader, 'hasTurn'>
 
 export function encodeEvent(event: Event): EncodedEvent {
   return { index: 'index' in event ? (event.index ?? null) : null, json: JSON.stringify(event) }
@@ -141,7 +144,7 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
 /** For readers: state and entries on request. Pushes need a `createLogSubscriber` with its own connection. */
 export function createLogReader({ redis, keys }: { redis: RedisConnection; keys: Keys }) {
   const script = createScript(redis, 'state')
-  return { state, read }
+  return { state, read, hasTurn }
 
   async function state(task: TaskId): Promise<LogState | null> {
     const known = (await script.run([keys.state(task)], [])) as (string | null)[] | null
@@ -151,6 +154,12 @@ export function createLogReader({ redis, keys }: { redis: RedisConnection; keys:
     const first = parseCursor(begin ?? '')
     const flags = { isWhole: whole === '1', isStale: stale === '1' }
     return { cursor, epoch: Number(epoch), number: Number(number), ...flags, ...(first && { begin: first }) }
+  }
+
+  /** Whether the log has a turn: it waits, runs or has its end there. Turns that ended long ago are trimmed. */
+  async function hasTurn(task: TaskId, turnNumber: number): Promise<boolean> {
+    const [current, ...known] = await redis.hmget(keys.state(task), 'turn', `queued:${turnNumber}`, `finished:${turnNumber}`)
+    return current === String(turnNumber) || known.some(place => place !== null)
   }
 
   /** Up to `count` entries from a cursor on, that entry included, and not beyond `to`, if given. */

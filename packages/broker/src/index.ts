@@ -17,6 +17,7 @@ export {
   type LogWriter,
   type Push,
   parsePush,
+  type TurnLogReader,
 } from './event-log.ts'
 export { createKeys, type Keys } from './keys.ts'
 export { createProcessChannel, type ProcessChannel } from './process-channel.ts'

@@ -1,5 +1,5 @@
 /** The parts of an API process that routes use. `api.ts` creates each once; routes also call the operations of `store` with the databases here. */
-import type { LogAnnouncer, LogReader, LogWriter } from '@rivulet/broker'
+import type { LogAnnouncer, LogWriter, TurnLogReader } from '@rivulet/broker'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { Access } from '../access/guard.ts'
 import type { OpenStreams } from '../access/open-streams.ts'
@@ -39,7 +39,7 @@ export type Services = {
   /** For requests of callers. */
   databaseFor: DatabaseHandle['databaseFor']
   acceptance: TaskAcceptance
-  reader: LogReader
+  reader: TurnLogReader
   announcer: LogAnnouncer
   /** For workers without Redis, like the next two. */
   writer: LogWriter

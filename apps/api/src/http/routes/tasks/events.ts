@@ -20,7 +20,7 @@ import { hasTurn } from '../../../store/reads/turns.ts'
 import type { Dialect } from '../../../stream/dialects/dialect.ts'
 import { respondIn } from '../../../stream/dialects/dialect-response.ts'
 import { dialects } from '../../../stream/dialects/dialects.ts'
-import { openStream } from '../../../stream/dialects/open-stream.ts'
+import { beginInDialect, openStream } from '../../../stream/dialects/open-stream.ts'
 import { createTree, type Tree } from '../../../stream/many/watch-tree.ts'
 import type { SseResponse } from '../../../stream/sse-response.ts'
 import { findPlace, type StreamRequest } from '../../../stream/viewer/viewer-place.ts'
@@ -125,13 +125,16 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     admission: Admission,
   ): Promise<FastifyReply> {
     const { tenant } = reply.request.principal
-    const place = await findPlace(hub, reader, { tenant, task }, request)
+    const { dialect } = request
+    // A turn that ended long ago was trimmed from the log of its task, which may go on without it.
+    const isTrimmed = request.cursor === 'log' && !(await reader.hasTurn(task, request.turnNumber ?? 0))
+    const place = await findPlace(hub, reader, { tenant, task }, isTrimmed && !dialect?.stored ? { ...request, cursor: null } : request)
     if (!place) {
       admission.over()
       return reply.status(204).send()
     }
-    const { dialect } = request
-    const stored = place.begin.kind === 'snapshot' ? await dialect?.stored?.() : null
+    const begin = dialect ? await beginInDialect(reader, task, place.begin) : place.begin
+    const stored = isTrimmed || begin.kind === 'snapshot' ? await dialect?.stored?.() : null
     if (dialect && stored) {
       admission.over()
       const text = stored.map((chunk, at) => dialect.encode(chunk, place.feed.position(), at === stored.length - 1)).join('')
@@ -141,8 +144,8 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
         .send(text + dialect.ending)
     }
     const turnNumber = dialect?.scope === 'turn' ? request.turnNumber : undefined
-    const wanted = { task, turnNumber, isContinued: request.isContinued, begin: place.begin }
-    const start = { begin: place.begin, isFollowing: request.isFollowing }
+    const wanted = { task, turnNumber, isContinued: request.isContinued, begin }
+    const start = { begin, isFollowing: request.isFollowing }
     if (!dialect) return respondWithEvents(reply, { admission, metrics }, response => hub.watch(place.feed, response, start))
     const tree = dialect.hasChildren ? treeFor(reply) : null
     const stream = await openStream(reader, dialect, { ...wanted, follow: tree?.follow })

@@ -77,7 +77,14 @@ test('a question to a person ends the run once all that were asked together are 
     { id: wait.id, reason: 'confirmation', message: 'May I?' },
     { id: other.id, reason: 'input_required' },
   ]
-  expect(chunks.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'interrupt', interrupts: reasons } })
+  // The messages come before an interrupt, and what is open again behind them is closed.
+  expect(chunks.slice(-5)).toMatchObject([
+    { type: 'TEXT_MESSAGE_END' },
+    { type: 'MESSAGES_SNAPSHOT', messages: [{ id: 'u1' }, { content: 'fir' }] },
+    { type: 'TEXT_MESSAGE_START' },
+    { type: 'TEXT_MESSAGE_END' },
+    { type: 'RUN_FINISHED', outcome: { type: 'interrupt', interrupts: reasons } },
+  ])
   const answered = await follow(rest, { ...run, turnNumber: 1, answered: new Set([wait.id]) })
   expect(answered.chunks.at(-1)).toMatchObject({ outcome: { interrupts: [{ id: other.id }] } })
 })

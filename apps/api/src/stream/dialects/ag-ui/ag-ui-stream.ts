@@ -129,7 +129,7 @@ export async function openAgUiStream(
       case 'custom':
         return [{ type: 'CUSTOM', name: event.name, value: event.data }]
       case 'turn.waiting':
-        return [...subagents.begin([event.wait], null, 'log'), ...(event.more === true ? [] : pauseIfAsking())]
+        return [...subagents.begin([event.wait], null, 'log'), ...(event.more === true ? [] : [...messagesIfAsking(), ...pauseIfAsking()])]
       case 'turn.finished':
         return end(endOf(ids(), thread.turn()))
       case 'child.started':
@@ -209,8 +209,17 @@ export async function openAgUiStream(
   }
 
   function pauseIfAsking(): AgUiChunk[] {
-    const asked = (thread.turn()?.waits ?? []).filter(isAsked)
+    const asked = openQuestions()
     return asked.length === 0 ? [] : end(interruptionOf(ids(), asked, thread.callOf))
+  }
+
+  /** AG-UI wants the messages before an interrupt. A client would lose the earlier ones by a part of them. Tools of the client are not an interrupt. */
+  function messagesIfAsking(): AgUiChunk[] {
+    return thread.isWhole() && openQuestions().some(({ kind }) => kind !== 'tool') ? retold() : []
+  }
+
+  function openQuestions(): Wait[] {
+    return (thread.turn()?.waits ?? []).filter(isAsked)
   }
 
   function isAsked({ id, kind, status }: Wait): boolean {

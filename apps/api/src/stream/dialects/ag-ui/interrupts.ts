@@ -1,5 +1,5 @@
 /** The waits of a turn as AG-UI's interrupts, and the entries of `resume` as the responses to them. */
-import type { AnswerBody, Json, JsonObject, Wait } from '@rivulet/protocol'
+import { type AnswerBody, type Json, type JsonObject, RivuletError, type Wait } from '@rivulet/protocol'
 
 export type Interrupt = {
   id: string
@@ -20,23 +20,27 @@ export function interruptOf(wait: Wait, toolCallId: string | undefined): Interru
     reason: kind === 'form' ? 'input_required' : toolCallId === undefined ? 'confirmation' : 'tool_call',
     message: detail === undefined ? title : `${title}\n\n${detail}`,
     ...(toolCallId !== undefined && { toolCallId }),
-    responseSchema: schema ?? approvalSchema,
+    responseSchema: schema ?? approvalSchema(actions),
     expiresAt,
     metadata: { ...wait.metadata, ...about },
   }
 }
 
-const approvalSchema: JsonObject = {
-  type: 'object',
-  properties: { approved: { type: 'boolean' }, reason: { type: 'string' } },
-  required: ['approved'],
+/** AG-UI's clients offer to edit the arguments of a call where the schema has `editedArgs`. */
+function approvalSchema(actions: Wait['actions']): JsonObject {
+  const editedArgs = { type: 'object', description: 'Replaces the arguments of the call' }
+  return {
+    type: 'object',
+    properties: { approved: { type: 'boolean' }, reason: { type: 'string' }, ...(actions.includes('edit') && { editedArgs }) },
+    required: ['approved'],
+  }
 }
 
 export type ResumeEntry = { interruptId: string; status: 'resolved' | 'cancelled'; payload?: Json | undefined }
 
 /**
- * `{ action, content?, comment? }` as a payload is taken as it is. For an approval, `{ approved, reason? }` or a boolean is enough; for a form and a
- * tool, the payload is the content.
+ * `{ action, content?, comment? }` as a payload is taken as it is. For an approval, `{ approved, reason?, editedArgs? }` or a boolean is enough, and
+ * anything else is an error, because a payload that is not understood must not approve. For a form and a tool, the payload is the content.
  */
 export function answerOf({ kind, actions }: Pick<Wait, 'kind' | 'actions'>, { status, payload }: ResumeEntry): AnswerBody {
   if (status === 'cancelled') return { action: 'decline', comment: 'cancelled' }
@@ -49,7 +53,11 @@ export function answerOf({ kind, actions }: Pick<Wait, 'kind' | 'actions'>, { st
       ...(typeof given.comment === 'string' && { comment: given.comment }),
     }
   if (kind !== 'approval') return { action: 'accept', ...(payload !== undefined && { content: payload }) }
-  const isDeclined = payload === false || given.approved === false
-  if (!isDeclined) return { action: 'accept' }
+  const approved = typeof payload === 'boolean' ? payload : given.approved
+  if (approved === true) return given.editedArgs === undefined ? { action: 'accept' } : { action: 'edit', content: given.editedArgs }
+  if (approved !== false)
+    throw new RivuletError('validation_failed', 'Request validation failed', {
+      details: [{ path: '/resume/payload', reason: 'An approval has { approved, reason? }' }],
+    })
   return { action: 'decline', ...(typeof given.reason === 'string' && { comment: given.reason }) }
 }

@@ -48,6 +48,8 @@ export function createThread({ task, runId, turnNumber, earlier }: ThreadOptions
     turn: () => turnOf(target()),
     isQueued,
     hasOtherTurns,
+    /** Whether the messages begin with the first of the task. */
+    isWhole: () => (history[0]?.index ?? state.messagesFrom) === 0,
     messages,
     turnMessages,
     messageAt: (index: number) => messageAt(state, index)?.message,

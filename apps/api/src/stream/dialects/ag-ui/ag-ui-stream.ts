@@ -159,6 +159,7 @@ export async function openAgUiStream(
     if (!message) return []
     known.add(idOf(message))
     hasReasoning ||= message.content.type === 'reasoning'
+    if (subagents.isHeld()) return []
     // The client keeps the part it has of a reasoning that its snapshot does not have, so it gets another snapshot.
     if (mayHavePart && message.content.type === 'reasoning') return retold()
     // The client gets a message that does not only grow when it is closed, or at once if the agent has replaced it on purpose.
@@ -171,13 +172,15 @@ export async function openAgUiStream(
     const started = [{ type: 'RUN_STARTED', ...ids(), protocolVersion: '1.0' }, ...changedState()]
     for (const event of heardChildren) if (thread.isFollowed(event.turn)) subagents.hear(event)
     subagents.note(thread.turn()?.waits)
-    // The client may have something of children, of an earlier run of this turn. It gets that again behind a snapshot that has none of it.
+    // The client may have something of children, of an earlier run of this turn.
     hasReasoning ||= subagents.hasAny()
     const messages = thread.messages()
     const needsAll = run.known === null || subagents.hasAny() || messages.some(({ role, id }) => role !== 'activity' && !known.has(id))
     hasReasoning ||= messages.some(({ role }) => role === 'reasoning')
+    const children = subagents.begin()
+    subagents.hold()
     const shown = needsAll ? retold() : teller.restart(thread.turnMessages())
-    return [...started, ...shown, ...subagents.begin()]
+    return [...started, ...shown, ...children]
   }
 
   /** The state of the task, if the client does not have it. */
@@ -187,6 +190,7 @@ export async function openAgUiStream(
 
   /** Everything again, for a client that has something else. */
   function retold(): AgUiChunk[] {
+    if (subagents.isHeld()) return []
     const closing = [...teller.close(), ...subagents.close()]
     const messages = [...thread.messages(), ...subagents.messages()]
     hasReasoning ||= subagents.hasReasoning()

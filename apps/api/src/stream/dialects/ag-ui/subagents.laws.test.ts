@@ -72,6 +72,20 @@ test('cut after any chunk and resumed at the cursor it has, the reader has what 
   }, 40)
 })
 
+test('what a reader has of a child stays where it is when it comes back, also while the log of the child is on its way', async () => {
+  await always(async family => {
+    const { frames, chunks } = await play(family, run, 0)
+    const had = readRun(chunks)
+    const cursor = frames.find(({ chunk }) => chunk.type === 'SUBAGENT_STARTED')?.id
+    const place = family.parent.findIndex(entry => entry.cursor === cursor) + 1
+    const back = await play({ ...family, gap: family.own.length - 1 }, { ...viewer, isBack: true }, place)
+    for (let cut = 1; cut <= back.chunks.length; cut += 1) {
+      const isCut = cut < back.chunks.length
+      expect(ofChild(readRun(back.chunks.slice(0, cut), had, isCut))).toEqual(ofChild(had))
+    }
+  })
+})
+
 test('a child that cannot be followed ends where the log of its parent has its end, and the run does not wait for it', async () => {
   await always(async family => {
     const { chunks } = await play({ ...family, own: [] }, run, 0)
@@ -152,6 +166,11 @@ function withChild(parent: Entry[], own: Entry[], [first, second]: [number, numb
 function stored({ parent, own }: Pick<Family, 'parent' | 'own'>): ReadMessage[] {
   const said = agUiMessages(messagesOf(stateOf(own))).map(message => ({ ...message, subagentRunId: child }))
   return [...agUiMessages(messagesOf(stateOf(parent))), ...said]
+}
+
+/** In their order. Progress is not stored. */
+function ofChild(messages: readonly ReadMessage[]): ReadMessage[] {
+  return messages.filter(({ subagentRunId, activityType }) => subagentRunId === child && activityType !== 'tool-progress')
 }
 
 /** The order is that in which the reader got the messages. Progress is not stored. */

@@ -39,10 +39,14 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
   const known = new Map<TaskId, Subagent>()
   /** Whether the client may have reasoning of a child. */
   let hasReasoning = false
+  /** Whether the client gets nothing of messages, because a snapshot of them waits for what the children have said. */
+  let isHeld = false
   return {
     hear,
     note,
     begin,
+    hold,
+    isHeld: () => isHeld,
     tell,
     take,
     close,
@@ -75,6 +79,22 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
     return [...known.values()].flatMap(child => (child.told === 'no' ? startOf(child, from) : []))
   }
 
+  /** A client that comes back may have messages of these children, which would leave it by a snapshot without them. */
+  function hold(): void {
+    isHeld = isLoading()
+  }
+
+  function isLoading(): boolean {
+    return [...known.values()].some(child => child.isLoading)
+  }
+
+  /** The snapshot, once all of them are here. */
+  function release(): AgUiChunk[] {
+    if (!isHeld || isLoading()) return []
+    isHeld = false
+    return [...retold(), ...[...known.values()].flatMap(endIfOver)]
+  }
+
   /** An event of the log of the run, or of the log of a child. */
   function tell(event: ChildEvent, parent: Subagent | null = null): AgUiChunk[] {
     if (event.type === 'child.finished') return endIfOver(report(event))
@@ -89,15 +109,17 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
     switch (event.type) {
       case 'deleted':
         child.isFollowed = false
-        return endIfOver(child)
+        child.isLoading = false
+        return [...endIfOver(child), ...release()]
       case 'snapshot': {
         const isNew = child.teller.isBlank()
+        child.isLoading = false
         child.thread.restore(cursor, event)
         const turn = child.thread.turn()
         // It has had so many turns since that its first is not in the snapshot.
         if (!turn) child.isFollowed = false
         const words = isNew ? child.said().flatMap(message => tellMessage(child, message.index)) : retold()
-        return [...words, ...begin(turn?.waits, child), ...endIfOver(child)]
+        return [...words, ...begin(turn?.waits, child), ...endIfOver(child), ...release()]
       }
       case 'caught_up':
         return endIfOver(child)
@@ -115,7 +137,7 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
       case 'turn.started':
         return child.teller.isBlank() ? [] : retold()
       case 'message.delta': {
-        const growth = child.teller.grow(event.index, event.delta, event.offset)
+        const growth = isHeld ? null : child.teller.grow(event.index, event.delta, event.offset)
         return growth ? growth.map(child.mark) : tellMessage(child, event.index)
       }
       case 'message.started':
@@ -146,6 +168,7 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
     const message = thread.messageAt(index)
     if (!message || message.author === 'user') return []
     hasReasoning ||= message.content.type === 'reasoning'
+    if (isHeld) return []
     if (isReplaced && teller.replaces(message)) return retold()
     return teller.tell(message, thread.turnMessages)?.map(mark) ?? retold()
   }
@@ -166,7 +189,7 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
 
   /** Whether a child has ended whose end is not here yet. */
   function isAwaited(): boolean {
-    return [...known.values()].some(({ told, reported }) => told === 'started' && reported !== null)
+    return isHeld || [...known.values()].some(({ told, reported }) => told === 'started' && reported !== null)
   }
 
   /** Before a run ends: children that go on without it. */
@@ -199,6 +222,7 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
     const { id, about, parent } = child
     child.told = 'started'
     child.isFollowed = follow !== undefined
+    child.isLoading = child.isFollowed && from === null
     follow?.(id, from)
     const parentToolCallId = parent ? parent.thread.callOf(about) : callOf(about)
     const started = { type: 'SUBAGENT_STARTED', subagentRunId: id, name: about.name }
@@ -208,7 +232,7 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
 
   /** A child ends with its own log; one whose log is not followed, when the log of its parent has its end. */
   function endIfOver(child: Subagent | undefined): AgUiChunk[] {
-    if (child?.told !== 'started') return []
+    if (child?.told !== 'started' || isHeld) return []
     const turn = child.thread.turn()
     const status = turn && hasEnded(turn.status) ? outcomeOf(turn.status) : child.isFollowed ? null : child.reported
     if (status === null) return []
@@ -226,6 +250,8 @@ function createSubagent(id: TaskId, about: About, parent: { id: TaskId; thread: 
     reported: null as Outcome | null,
     /** False for a child whose task was removed, or is not for this caller. */
     isFollowed: false,
+    /** Whether what it has said is on its way. */
+    isLoading: false,
     /** Without its input, which its parent wrote. */
     said: () => thread.turnMessages().filter(({ author }) => author !== 'user'),
     mark: <Marked extends object>(chunk: Marked): Marked => ({ ...chunk, subagentRunId: id }),

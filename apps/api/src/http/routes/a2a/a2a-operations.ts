@@ -202,8 +202,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     if (!found) return null
     const turn = toTurn(found.turn)
     const messages = await turnMessagesNow(databaseFor(tenant), reader, tenant, turn.task, turn.joinedTo ?? turn.number)
-    const task = a2aTask({ task: turn.task, turnId: turn.id }, turn, messages, historyLength)
-    return { ...task, status: { ...task.status, timestamp: turn.finishedAt ?? turn.startedAt ?? turn.queuedAt } }
+    return a2aTask({ task: turn.task, turnId: turn.id }, turn, messages, historyLength)
   }
 
   function dialectOf(request: FastifyRequest, { id, task, number }: TurnRow, answered: ReadonlySet<string>, { chunk }: Binding) {

@@ -21,6 +21,7 @@ test('from the start on, the reader has what is stored, and the outcome', async 
     const states = { completed: 'COMPLETED', canceled: 'CANCELED', failed: 'FAILED' }
     if (end?.type !== 'turn.finished' || !last || !('statusUpdate' in last)) throw new Error('There is no end')
     expect(last.statusUpdate.status.state).toBe(`TASK_STATE_${states[end.status]}`)
+    expect(chunks.flatMap(chunk => ('statusUpdate' in chunk ? (chunk.statusUpdate.status.timestamp ?? 'none') : []))).not.toContain('none')
     expect(chunks.map(legacyChunk).filter(chunk => 'final' in chunk && chunk.final)).toHaveLength(1)
   }, 300)
 })

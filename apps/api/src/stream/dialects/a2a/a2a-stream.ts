@@ -19,7 +19,17 @@ import {
   type WireEvent,
 } from '@rivulet/protocol'
 import type { DialectStream, LoggedEvent } from '../dialect.ts'
-import { type A2aIds, type A2aStatus, type A2aTask, type Artifact, a2aTask, artifactOf, endsStream, statusOf } from './a2a-task.ts'
+import {
+  type A2aIds,
+  type A2aStatus,
+  type A2aTask,
+  type Artifact,
+  a2aTask,
+  artifactOf,
+  endsStream,
+  statusOf,
+  type TurnState,
+} from './a2a-task.ts'
 
 type About = { taskId: string; contextId: string }
 
@@ -189,7 +199,7 @@ export async function openA2aStream(run: A2aRun, heard: AsyncIterable<LoggedEven
     return statusOf(run, turnNow(), run.answered)
   }
 
-  function turnNow(): Pick<FoldedTurn, 'status' | 'waits' | 'error'> {
+  function turnNow(): TurnState {
     return turnOf(target()) ?? { status: 'queued' }
   }
 

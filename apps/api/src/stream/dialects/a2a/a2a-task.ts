@@ -33,7 +33,7 @@ export type A2aTask = { id: string; contextId: string; status: A2aStatus; artifa
 export type A2aIds = { task: TaskId; turnId: string }
 
 /** What of a turn its task shows. */
-export type TurnState = Pick<FoldedTurn, 'status' | 'waits' | 'error'>
+export type TurnState = Pick<FoldedTurn, 'status' | 'waits' | 'error' | 'queuedAt' | 'startedAt' | 'finishedAt'>
 
 /** @param historyLength how many of the latest inputs the task shows. Default: all. */
 export function a2aTask(ids: A2aIds, turn: TurnState, messages: readonly Message[], historyLength?: number): A2aTask {
@@ -47,7 +47,12 @@ export function a2aTask(ids: A2aIds, turn: TurnState, messages: readonly Message
 }
 
 /** @param answered waits that the caller has just responded to, which may still be open here. */
-export function statusOf(ids: A2aIds, { status, waits = [], error }: TurnState, answered: ReadonlySet<string> = new Set()): A2aStatus {
+export function statusOf(ids: A2aIds, turn: TurnState, answered: ReadonlySet<string> = new Set()): A2aStatus {
+  const timestamp = turn.finishedAt ?? turn.startedAt ?? turn.queuedAt
+  return { ...stateOf(ids, turn, answered), ...(timestamp !== undefined && { timestamp }) }
+}
+
+function stateOf(ids: A2aIds, { status, waits = [], error }: TurnState, answered: ReadonlySet<string>): A2aStatus {
   if (hasEnded(status)) {
     const outcome = outcomeOf(status)
     if (outcome !== 'failed') return { state: outcome === 'completed' ? 'TASK_STATE_COMPLETED' : 'TASK_STATE_CANCELED' }

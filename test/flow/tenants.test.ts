@@ -779,6 +779,30 @@ describe('a file', () => {
     expect((await ask(reading, { id, key: await tokenFor(task, ['read']) })).status).toBe(200)
   })
 
+  test('of another tenant, or of tasks of another agent, cannot be referred to in AG-UI and A2A', async () => {
+    const file = await usedFile()
+    const content = [{ type: 'document', source: { type: 'file', value: file } }]
+    const refer = async ({ key }: { key: string }) => {
+      const body = { ...run, threadId: randomUUID(), runId: randomUUID(), messages: [{ id: 'm', role: 'user', content }] }
+      const { message: about } = messageOf(randomUUID())
+      const parts = [{ url: `rivulet:files/${file}` }]
+      const replies = [
+        await ask('POST /ag-ui/{agent}', { agent: 'scripted', key, body }),
+        await ask('POST /a2a/{agent}/message:send', { agent: 'scripted', key, body: { message: { ...about, parts } } }),
+      ]
+      return replies.map(reply => [reply.status, reply.body.includes('No such file')])
+    }
+    const refused = [400, true]
+    expect([await refer(other), await refer(strange)]).toEqual([
+      [refused, refused],
+      [refused, refused],
+    ])
+    expect(await refer(own)).toEqual([
+      [200, false],
+      [200, false],
+    ])
+  })
+
   test('is uploaded with a token that may send, and read with one of the same task that may read', async () => {
     const [task, another] = [await newTask(), await newTask()]
     for (const can of ['read', 'cancel'] as const)

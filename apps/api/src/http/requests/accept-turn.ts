@@ -22,6 +22,7 @@ import { forkTask } from '../../store/tasks/fork-task.ts'
 import { lockTask } from '../../store/tasks/held-task.ts'
 import type { Services } from '../services.ts'
 import { type AcceptedWork, createAcceptWork } from './accept-work.ts'
+import { requireFiles } from './files/file-references.ts'
 import { markReplay } from './idempotent.ts'
 
 /** `after`: the turn that this one follows. If the task has gone on since, the turn is that of a fork. */
@@ -52,6 +53,7 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   return { requireShare, accept }
 
   async function accept(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<AcceptedTurn> {
+    await requireFiles(services.databaseFor, request.principal, wanted.of === 'new task' ? wanted.body : wanted)
     const { response, dispatch } = await acceptWork(request, traceparent => commit(request, wanted, traceparent), 'held')
     markReplay(reply, response.replayed)
     // Entities are JSON by construction, and so are those that were stored under a key.

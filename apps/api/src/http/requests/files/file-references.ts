@@ -4,27 +4,33 @@
  */
 import { type Content, type ErrorDetail, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
+import type { Principal } from '../../../access/principal.ts'
 import type { DatabaseHandle } from '../../../store/connection/database.ts'
 import { findFiles } from '../../../store/files/file-rows.ts'
 
 type MediaFile = Extract<Content, { type: 'media' }> & { file: string }
 type Reference = { path: string; content: MediaFile }
 
-export function checkFileReferences(scope: FastifyInstance, databaseFor: DatabaseHandle['databaseFor']): void {
-  scope.addHook('preHandler', async ({ body, principal }) => {
-    const { tenant, token } = principal
-    const references = referencesIn(body)
-    if (references.length === 0) return
-    const ids = references.map(({ content }) => content.file)
-    const known = new Map((await findFiles(databaseFor(principal), tenant, ids, token?.task ?? null)).map(file => [file.id, file]))
-    const details: ErrorDetail[] = []
-    for (const { path, content } of references) {
-      const file = known.get(content.file)
-      if (!file) details.push({ path: `${path}/file`, reason: 'No such file' })
-      else Object.assign(content, { size: file.size }, content.name === undefined && file.name !== null && { name: file.name })
-    }
-    if (details.length > 0) throw new RivuletError('validation_failed', 'Request validation failed', { details })
-  })
+type FindDatabase = DatabaseHandle['databaseFor']
+
+export function checkFileReferences(scope: FastifyInstance, databaseFor: FindDatabase): void {
+  scope.addHook('preHandler', ({ body, principal }) => requireFiles(databaseFor, principal, body))
+}
+
+/** @param body with `input` and `history`, as in a request of `/v1` */
+export async function requireFiles(databaseFor: FindDatabase, principal: Principal, body: unknown): Promise<void> {
+  const { tenant, token } = principal
+  const references = referencesIn(body)
+  if (references.length === 0) return
+  const ids = references.map(({ content }) => content.file)
+  const known = new Map((await findFiles(databaseFor(principal), tenant, ids, token?.task ?? null)).map(file => [file.id, file]))
+  const details: ErrorDetail[] = []
+  for (const { path, content } of references) {
+    const file = known.get(content.file)
+    if (!file) details.push({ path: `${path}/file`, reason: 'No such file' })
+    else Object.assign(content, { size: file.size }, content.name === undefined && file.name !== null && { name: file.name })
+  }
+  if (details.length > 0) throw new RivuletError('validation_failed', 'Request validation failed', { details })
 }
 
 function referencesIn(body: unknown): Reference[] {

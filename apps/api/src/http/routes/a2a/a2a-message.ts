@@ -6,6 +6,7 @@ import {
   type AnswerBody,
   answerBody,
   type Content,
+  fileIdSchema,
   type Json,
   jsonObjectSchema,
   jsonSchema,
@@ -22,7 +23,9 @@ const optional = z
   .max(200)
   .nullish()
   .transform(given => given || undefined)
-const url = z.url({ protocol: /^https?$/ })
+/** A file of this API is a URL, as in the parts that it sends. */
+const ofFile = /^rivulet:files\/([\da-f-]{36})$/
+const url = z.union([z.url({ protocol: /^https?$/ }), z.string().regex(ofFile)])
 /** A part of 1.0 has one of `text`, `raw`, `url` and `data`; one of 0.3 has one of `text`, `file` and `data`. */
 const part = z.object({
   text: z.string().optional(),
@@ -82,6 +85,8 @@ function contentOf({ text: given, raw, url: link, data, file, mediaType, filenam
   const about = { mimeType: mediaType ?? file?.mimeType ?? 'application/octet-stream', ...(name !== undefined && { name }) }
   const [bytes, uri] = [raw ?? file?.bytes, link ?? file?.uri]
   if (bytes !== undefined) return { type: 'media', ...about, data: bytes }
+  const [, id] = ofFile.exec(uri ?? '') ?? []
+  if (id !== undefined) return { type: 'media', ...about, file: fileIdSchema.parse(id) }
   if (uri !== undefined) return { type: 'media', ...about, url: uri }
   throw new RpcError('invalidParams', `Invalid params: /message/parts/${place} A part has text, data, bytes or a URL`)
 }

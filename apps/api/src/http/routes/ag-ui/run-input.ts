@@ -4,6 +4,7 @@
  */
 import {
   type Content,
+  fileIdSchema,
   type HistoryMessage,
   type Json,
   type JsonObject,
@@ -22,6 +23,13 @@ import type { AgUiMessage } from '../../../stream/dialects/ag-ui/ag-ui-message.t
 const source = z.discriminatedUnion('type', [
   z.object({ type: z.literal('data'), value: z.base64().min(1), mimeType: z.string().min(1).max(200) }),
   z.object({ type: z.literal('url'), value: z.url({ protocol: /^https?$/ }), mimeType: z.string().max(200).optional() }),
+  /** As this API names its files. Those of others are not here. */
+  z.object({
+    type: z.literal('file'),
+    value: fileIdSchema,
+    provider: z.literal('rivulet').optional(),
+    mimeType: z.string().max(200).optional(),
+  }),
 ])
 const part = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), text: z.string() }),
@@ -62,6 +70,8 @@ export const runAgentInput = z.object({
     .nullish(),
 })
 
+const wrongPart = 'Use parts of text, or of media with data, a URL or a file of this API'
+
 export type RunInput = z.output<typeof runAgentInput>
 type ClientMessage = z.output<typeof message>
 
@@ -70,7 +80,7 @@ export function lastInput({ messages }: RunInput): { message: AgUiMessage; input
   const last = messages.at(-1)
   if (last?.role !== 'user') return null
   const { data } = message.safeParse(last)
-  if (data?.role !== 'user') throw wrong(`messages/${messages.length - 1}/content`, 'Use parts of text, or of media with data or a URL')
+  if (data?.role !== 'user') throw wrong(`messages/${messages.length - 1}/content`, wrongPart)
   return { message: { id: last.id, role: 'user', content: data.content }, input: contentsOf(data.content) }
 }
 
@@ -88,7 +98,7 @@ export function historyOf({ messages }: RunInput, hasInput: boolean): HistoryMes
   )
   const history = before.flatMap((given, place) => {
     const { data } = message.safeParse(given)
-    if (!data) throw wrong(`messages/${place}/content`, 'Use parts of text, or of media with data or a URL')
+    if (!data) throw wrong(`messages/${place}/content`, wrongPart)
     return historyMessages(data, names, `messages/${place}`)
   })
   if (history.length > maxHistoryMessages) throw wrong('messages', `A new thread takes at most ${maxHistoryMessages} messages`)
@@ -135,7 +145,7 @@ function contentsOf(given: z.output<typeof content>): Content[] {
     if (one.type === 'text') return text(one.text)
     const { type, source: from } = one
     const mimeType = from.mimeType ?? (type === 'document' ? 'application/octet-stream' : `${type}/*`)
-    return from.type === 'data' ? { type: 'media', mimeType, data: from.value } : { type: 'media', mimeType, url: from.value }
+    return { type: 'media', mimeType, [from.type]: from.value }
   })
 }
 

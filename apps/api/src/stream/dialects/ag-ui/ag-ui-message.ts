@@ -11,7 +11,7 @@ export type ClientIds = { message?: string; run?: string; call?: string }
 
 type Metadata = { metadata?: JsonObject }
 type Part = { type: 'text'; text: string } | { type: 'image' | 'audio' | 'video' | 'document'; source: Source }
-type Source = { type: 'data' | 'url' | 'file'; value: string; mimeType?: string | undefined; provider?: string }
+type Source = { type: 'data' | 'url' | 'file'; value: string; mimeType?: string | undefined; provider?: string | undefined }
 type Call = { id: string; type: 'function'; function: { name: string; arguments: string } } & Metadata
 
 export type AgUiMessage = { id: string } & Metadata &

@@ -7,6 +7,7 @@ import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 import { paid, payerOf, registrar } from './asking-agents.ts'
+import { haltingAgent, halves, taskWithGap, wipeLog } from './halting-agent.ts'
 
 let platform: Platform
 
@@ -150,6 +151,56 @@ describe.each(bindings)('over %s', binding => {
     expect((await list({ contextId: '', pageSize: 100 })).tasks.some(({ id }) => id === first.id)).toBe(true)
   })
 
+  test('a message that is sent again when its log is gone gets the whole task, and its end', async () => {
+    const given = message('go', { steps })
+    const { contextId = '' } = taskIn(await collect((await clientOf('scripted', binding)).sendMessageStream(given))) ?? {}
+    await wipeLog(platform, contextId)
+    const again = await collect((await clientOf('scripted', binding, 1)).sendMessageStream(given))
+    expect(again.map(({ payload }) => payload?.$case)).toEqual(['task', 'statusUpdate'])
+    expect(again.at(-1)?.payload).toMatchObject({ value: { status: { state: TaskState.TASK_STATE_COMPLETED } } })
+    expect(fold(again)).toEqual(output)
+  })
+
+  test('a task whose log is lost while it works has everything in the end, for a client that stayed and one that subscribes then', async () => {
+    const { agent, goOn } = haltingAgent()
+    await startOwnWorker(platform, [agent])
+    const chunks: StreamResponse[] = []
+    const running = follow((await clientOf('halting', binding)).sendMessageStream(message('go')), chunks)
+    await until('it speaks', () => fold(chunks)[0] === halves[0])
+    const { id = '', contextId = '' } = taskIn(chunks) ?? {}
+    await wipeLog(platform, contextId)
+    const watching = collect((await clientOf('halting', binding, 1)).resubscribeTask({ tenant: '', id }))
+    goOn(1)
+    await running
+    for (const seen of [chunks, await watching]) expect(fold(seen)).toEqual([halves.join('')])
+  })
+
+  test('files are URLs of ours, in messages and in artifacts; other URLs and bytes stay what they are', async () => {
+    const headers = { 'content-type': 'image/png', 'x-filename': 'cat.png' }
+    const { body } = await platform.client.send<{ file: { id: string } }>('POST', '/v1/files', { body: new Uint8Array([1, 2]), headers })
+    const url = (value: string) => ({
+      content: { $case: 'url' as const, value },
+      metadata: undefined,
+      filename: '',
+      mediaType: 'image/png',
+    })
+    const parts = [url(`rivulet:files/${body.file.id}`), url('https://example.com/dog.png')]
+    const drawn = [{ file: body.file.id, name: 'cat.png' }, { url: 'https://example.com/dog.png' }, { data: 'AAEC' }]
+    const draw = drawn.map((source, index) => full(index, { type: 'media', mimeType: 'image/png', ...source }))
+    const client = await clientOf('scripted', binding)
+    const { id } = taskOf(await client.sendMessage(sent(parts, { steps: draw }, {})))
+    const { artifacts, history } = await get(client, id)
+    const shown = (given: typeof parts) => given.map(({ content, mediaType, filename }) => [content.value, mediaType, filename])
+    const [cat, dog] = [
+      [`rivulet:files/${body.file.id}`, 'image/png', 'cat.png'],
+      ['https://example.com/dog.png', 'image/png', ''],
+    ]
+    expect(history.flatMap(({ parts: [part] }) => shown([part] as typeof parts))).toEqual([cat, dog])
+    expect(artifacts.flatMap(({ parts: [part] }) => shown([part] as typeof parts)).slice(0, 2)).toEqual([cat, dog])
+    expect(artifacts.map(({ parts: [part] }) => plain(part?.content)).at(-1)).toBe('AAEC')
+    await expect(client.sendMessage(sent([url(`rivulet:files/${crypto.randomUUID()}`)], {}, {}))).rejects.toThrow('No such file')
+  })
+
   test('an attempt that does not count leaves nothing', async () => {
     const client = await clientOf('scripted', binding)
     const attempts = { 1: [say(0, 'First '), say(1, 'gone'), rest(20), fail('no')], 2: [say(0, 'Second try')] }
@@ -219,8 +270,26 @@ test('a stream is resumed after any event, at another API', async () => {
   expect(cursors.length).toBeGreaterThan(8)
   const resumed = await Promise.all(cursors.map((cursor, place) => subscribe(again.id, place % 2, cursor)))
   for (const [place, { output: seen }] of resumed.entries()) expect([cursors[place], seen]).toEqual([cursors[place], [...output, 'Bye.']])
-  await platform.redis.del(platform.keys.stream(again.contextId), platform.keys.state(again.contextId))
+  await wipeLog(platform, again.contextId)
   expect(outputOf(await get(client, again.id))).toEqual([...output, 'Bye.'])
+})
+
+test('a stream that is resumed at a place that the log has no longer has the task, and goes on', async () => {
+  const { own, turn, place, goOn } = await taskWithGap()
+  // The SDK sends no `Last-Event-ID`.
+  const fetchImpl: typeof fetch = (url, init) => {
+    const headers = new Headers(init?.headers)
+    headers.set('last-event-id', place)
+    return fetch(url, { ...init, headers })
+  }
+  const transports = [new JsonRpcTransportFactory({ fetchImpl })]
+  const client = await new ClientFactory({ transports }).createFromUrl(`${own.urls[1]}/a2a/halting/`, '.well-known/agent-card.json')
+  const chunks: StreamResponse[] = []
+  const watching = follow(client.resubscribeTask({ tenant: '', id: turn }), chunks)
+  await until('it has what was said', () => fold(chunks)[0] === halves[0])
+  goOn()
+  await watching
+  expect(fold(chunks)).toEqual([halves.join('')])
 })
 
 test.each(['SIGKILL', 'SIGTERM'] as const)('a stream whose API got %s is broken, and the task goes on at another one', async signal => {
@@ -229,12 +298,18 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('a stream whose API got %s is broken,
   const client = await new ClientFactory().createFromUrl(`${own.urls[1]}/a2a/scripted/`, '.well-known/agent-card.json')
   const chunks: StreamResponse[] = []
   const broken = follow(client.sendMessageStream(message('go', { steps: [repeat(40, say(0, 'word '), rest(50))] })), chunks)
-  await until('it speaks', () => String(fold(chunks)[0]).length > 20)
+  const given = message('go', { steps: [repeat(40, say(0, 'word '), rest(50))] })
+  const waiting = client.sendMessage(given)
+  await until('both speak', async () => {
+    const { body } = await own.client.get<{ data: { status: string }[] }>('/v1/tasks')
+    return String(fold(chunks)[0]).length > 20 && body.data.filter(({ status }) => status === 'running').length === 2
+  })
   void own.apis[1]?.kill(signal)
-  await expect(broken).rejects.toThrow()
+  await Promise.all([expect(broken).rejects.toThrow(), expect(waiting).rejects.toThrow()])
   const other = await new ClientFactory().createFromUrl(`${own.urls[0]}/a2a/scripted/`, '.well-known/agent-card.json')
   const rest40 = await collect(other.resubscribeTask({ tenant: '', id: taskIn(chunks)?.id ?? '' }))
   expect(fold(rest40)).toEqual(['word '.repeat(40)])
+  expect(outputOf(taskOf(await other.sendMessage(given)))).toEqual(['word '.repeat(40)])
 })
 
 const everything = {

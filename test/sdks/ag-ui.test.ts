@@ -4,12 +4,13 @@ import { RivuletAgent } from '@rivulet/client/ag-ui'
 import type { Task } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { extend, fail, repeat, rest, say } from '../support/agents/scripts.ts'
+import { extend, fail, full, repeat, rest, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 import { guide, paid, payerOf, registrar, shopper } from './asking-agents.ts'
 import { everyContent } from './every-content.ts'
+import { haltingAgent, halves, taskWithGap, wipeLog } from './halting-agent.ts'
 
 let platform: Platform
 
@@ -107,8 +108,7 @@ describe('a run', () => {
     const first = [extend(0, { type: 'reasoning_content', index: 0, text: 'Wrong.' }), say(1, 'First '), rest(20), fail('no')]
     const agent = agentOf('scripted')
     await run(agent, 'go', { attempts: { 1: first, 2: [say(0, 'Second try')] } })
-    const shown = agent.messages.filter(({ role, content }) => role !== 'reasoning' || content !== '')
-    expect(shown).toMatchObject([{ content: 'go' }, { content: 'Second try' }])
+    expect(contentsOf(agent.messages)).toEqual(['go', 'Second try'])
   })
 
   test('that fails or is canceled says so; notices are custom events', async () => {
@@ -173,6 +173,36 @@ describe('a run', () => {
     expect(other.state).toEqual({ own: true })
   })
 
+  test('takes and gives files by their ids, also in a thread that is copied from another one', async () => {
+    const headers = { 'content-type': 'image/png', 'x-filename': 'cat.png' }
+    const { body } = await platform.client.send<{ file: { id: string } }>('POST', '/v1/files', { body: new Uint8Array([1, 2]), headers })
+    const { id } = body.file
+    const partOf = (source: { value: string; provider?: string }) => ({
+      type: 'image' as const,
+      source: { type: 'file' as const, mimeType: 'image/png', ...source },
+    })
+    const content = [partOf({ value: id, provider: 'rivulet' }), { type: 'text' as const, text: 'What is it?' }]
+    const drawn = { role: 'activity', activityType: 'media', content: { mimeType: 'image/png', file: id } }
+    const agent = agentOf('scripted')
+    agent.addMessage({ id: 'u1', role: 'user', content })
+    const draw = [full(0, { type: 'media', mimeType: 'image/png', file: id })]
+    await agent.runAgent({ forwardedProps: { steps: draw } })
+    const viewer = agentOf('scripted', agent.threadId, 1)
+    await viewer.connectAgent()
+    expect(viewer.messages).toMatchObject([{ id: 'u1', content }, drawn])
+    const copy = agentOf('scripted')
+    copy.setMessages(viewer.messages)
+    await run(copy, 'And now?', { steps: [say(0, 'A cat.')] }, 'u2')
+    const other = agentOf('scripted', copy.threadId, 1)
+    await other.connectAgent()
+    expect(other.messages).toMatchObject([{ id: 'u1', content }, { content: 'And now?' }, { content: 'A cat.' }])
+    for (const source of [{ value: crypto.randomUUID() }, { value: id, provider: 'openai' }]) {
+      const wrong = agentOf('scripted')
+      wrong.addMessage({ id: 'u1', role: 'user', content: [partOf(source)] })
+      await expect(wrong.runAgent()).rejects.toMatchObject({ status: 400 })
+    }
+  })
+
   test('is sent once, even if its request is repeated', async () => {
     const agent = agentOf('echo')
     agent.addMessage({ id: 'u1', role: 'user', content: 'hi' })
@@ -226,12 +256,38 @@ describe('a broken connection', () => {
     const agent = agentOf('scripted')
     await run(agent, 'go', { steps })
     const [{ id } = { id: '' }] = await tasksOf(agent)
-    await platform.redis.del(platform.keys.stream(id), platform.keys.state(id))
+    await wipeLog(platform, id)
     const viewer = agentOf('scripted', agent.threadId, 1, { 'last-event-id': '2-3' })
     const seen = collect()
     await viewer.connectAgent({}, seen.subscriber)
     expect(sorted(viewer.messages)).toEqual(sorted(agent.messages))
     expect(seen.events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } })
+  })
+
+  test('resumed after the log was lost while the run goes on gives all of the thread, as to a client that stayed', async () => {
+    const { agent: halting, goOn } = haltingAgent()
+    await startOwnWorker(platform, [halting])
+    const agent = agentOf('halting')
+    const running = run(agent, 'go')
+    await until('it speaks', () => agent.messages.at(-1)?.content === halves[0])
+    const [{ id } = { id: '' }] = await tasksOf(agent)
+    const cursor = (await platform.log(id)).at(-1)?.cursor ?? ''
+    await wipeLog(platform, id)
+    const viewer = agentOf('halting', agent.threadId, 1, { 'last-event-id': cursor })
+    const watching = viewer.connectAgent()
+    goOn(1)
+    await Promise.all([running, watching])
+    for (const { messages } of [agent, viewer]) expect(contentsOf(messages)).toEqual(['go', halves.join('')])
+  })
+
+  test('resumed at a place that the log has no longer gives the thread, and the run that goes on', async () => {
+    const { own, name, place, goOn } = await taskWithGap()
+    const viewer = new RivuletAgent({ url: `${own.urls[1]}/ag-ui/halting`, threadId: name, headers: { 'last-event-id': place } })
+    const watching = viewer.connectAgent()
+    await until('it has what was said', () => contentsOf(viewer.messages).at(-1) === halves[0])
+    goOn()
+    await watching
+    expect(contentsOf(viewer.messages)).toEqual(['one', halves.join(''), 'two', halves.join('')])
   })
 })
 
@@ -239,7 +295,8 @@ describe('a turn that waits', () => {
   test('interrupts its run for approvals, and goes on with both responses', async () => {
     await startOwnWorker(platform, [payer])
     const agent = agentOf('payer')
-    await run(agent, 'go')
+    const { events } = await run(agent, 'go')
+    expect(events.slice(-2).map(({ type }) => type)).toEqual(['MESSAGES_SNAPSHOT', 'RUN_FINISHED'])
     const [first, second] = agent.pendingInterrupts
     const calls = agent.messages.flatMap(message => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
     expect([first?.reason, first?.toolCallId, second?.toolCallId]).toEqual(['tool_call', calls[0]?.id, calls[1]?.id])
@@ -248,14 +305,14 @@ describe('a turn that waits', () => {
     expect(viewer.pendingInterrupts).toEqual(agent.pendingInterrupts)
     await agent.runAgent({
       resume: [
-        { interruptId: first?.id ?? '', status: 'resolved', payload: { approved: true } },
+        { interruptId: first?.id ?? '', status: 'resolved', payload: { approved: true, editedArgs: { amount: 3 } } },
         { interruptId: second?.id ?? '', status: 'resolved', payload: { approved: false, reason: 'too much' } },
       ],
     })
     expect(agent.pendingInterrupts).toEqual([])
     expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Done.' })
     expect(agent.messages.filter(({ role }) => role === 'tool')).toHaveLength(2)
-    expect(paid).toEqual([1])
+    expect(paid).toEqual([3])
     // The viewer responds to interrupts that are closed already: its run shows the rest of the turn.
     await viewer.runAgent({ resume: viewer.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: 'cancelled' })) })
     expect(sorted(viewer.messages)).toEqual(sorted(agent.messages))
@@ -326,6 +383,11 @@ async function run(agent: RivuletAgent, content: string, params: Record<string, 
 function collect(): { events: BaseEvent[]; subscriber: AgentSubscriber } {
   const events: BaseEvent[] = []
   return { events, subscriber: { onEvent: ({ event }) => void events.push(event) } }
+}
+
+/** Without an empty reasoning, which only takes the place of others. */
+function contentsOf(messages: readonly Message[]): unknown[] {
+  return messages.flatMap(({ role, content }) => (role === 'reasoning' && content === '' ? [] : [content]))
 }
 
 /** Without the progress of calls, which is not stored. */

@@ -148,6 +148,12 @@ describe('a run', () => {
       await again.connectAgent()
       expect([cursor, sorted(again.messages)]).toEqual([cursor, sorted(agent.messages)])
     }
+    // One that comes back keeps what it has, in its order.
+    const ids = agent.messages.map(({ id }) => id)
+    const lists: string[][] = []
+    await agent.connectAgent({}, { onMessagesChanged: ({ messages }) => void lists.push(messages.map(({ id }) => id)) })
+    expect(lists.length).toBeGreaterThan(0)
+    for (const list of lists) expect(list).toEqual(ids)
     // The next run has the thread of the task alone as its history, and does not import what subagents have said.
     const copy = agentOf('echo')
     copy.setMessages(agent.messages)

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoints } from '@rivulet/runtime/failpoint'
 import type { FaultyCluster } from '../support/engines/faulty-cluster.ts'
+import type { PostgresPair } from '../support/engines/postgres-pair.ts'
 import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
 import { freePort } from '../support/free-port.ts'
 import type { LoggedEvent } from '../support/judge/task-laws.ts'
@@ -27,6 +28,8 @@ export type BenchOptions = {
   workers?: number
   /** Instead of one Redis. The bench closes it. */
   cluster?: FaultyCluster | undefined
+  /** Instead of a database of the run. The bench closes it. */
+  pair?: PostgresPair | undefined
   /** Rules that are switched off. Default none. */
   changes?: readonly Change[]
   env?: Record<string, string>
@@ -77,7 +80,8 @@ function single<T>(part: T | null): T {
 /** How long a platform that has everything it needs may take to come to rest on a busy machine. */
 const patience = { timeoutMs: 120_000, intervalMs: 100 }
 
-export async function startBench({ apis = 2, workers = 2, cluster, changes = [], env = {} }: BenchOptions = {}): Promise<Bench> {
+export async function startBench(options: BenchOptions = {}): Promise<Bench> {
+  const { apis = 2, workers = 2, cluster, pair, changes = [], env = {} } = options
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-faults-'))
   const journals = join(folder, 'workers')
   mkdirSync(journals)
@@ -88,6 +92,7 @@ export async function startBench({ apis = 2, workers = 2, cluster, changes = [],
     apis: 0,
     workers: 0,
     tree,
+    databaseUrl: pair?.url,
     env: { LEASE_MS: '2500', REDIS_URL: cluster?.url ?? redis?.url ?? '', ...env },
   })
   const postgres = await startProxy(platform.databaseUrl)
@@ -170,7 +175,9 @@ export async function startBench({ apis = 2, workers = 2, cluster, changes = [],
     await until('every turn has ended, and said so', hasSettled, patience).catch(() => {})
     await bench.crowd.leave()
     const clients = readClients(bench.crowd.file)
-    const tasks = [...new Set(clients.promised.map(({ task }) => task))]
+    const promised = [...new Set(clients.promised.map(({ task }) => task))]
+    const { rows } = await platform.pg.query<{ id: string }>('select id from tasks where id = any($1)', [promised])
+    const tasks = rows.map(({ id }) => id)
     const stored: Stored[] = []
     for (const task of tasks) stored.push(await readStored(task))
     const logs = hasLost ? new Map<string, LoggedEvent[]>() : new Map(await Promise.all(tasks.map(readWholeLog)))
@@ -200,7 +207,7 @@ export async function startBench({ apis = 2, workers = 2, cluster, changes = [],
     for (const proxy of [redis, postgres]) proxy?.up()
     await platform.close().finally(async () => {
       await Promise.all([redis?.close(), postgres.close()])
-      await (cluster ?? server)?.close()
+      await Promise.all([(cluster ?? server)?.close(), pair?.close()])
       tree.remove()
       if (!keepJournals) rmSync(folder, { recursive: true, force: true })
     })

@@ -93,4 +93,6 @@ export const faults: readonly Fault[] = [
     name: 'Redis vanishes without closing its connections, and is back at the same address',
     tests: ['packages/broker/src/connections.test.ts', 'packages/broker/src/turn-queue.slow.test.ts'],
   },
+  { name: 'Postgres fails over to a synchronous standby', tests: demand('failover') },
+  { name: 'Postgres fails over to a standby that is behind', tests: demand('failover') },
 ]

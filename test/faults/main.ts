@@ -35,11 +35,12 @@ if (!['redis', 'http'].includes(values.transport)) {
 const mixed = 'test/faults/demand/mixed.test.ts'
 const limits = 'test/faults/demand/limits.test.ts'
 const onCluster = 'test/faults/demand/cluster.test.ts'
+const failover = 'test/faults/demand/failover.test.ts'
 const seed = Number(values.seed ?? randomInt(1, 1_000_000))
 const files = chosenFiles()
 console.log(`seed ${seed}: ${files.join(', ')}`)
 // A nemesis knows about runs; everything else is simply run again.
-const repeats = files.some(file => [mixed, onCluster, limits].includes(file)) ? 1 : Number(values.runs)
+const repeats = files.some(file => [mixed, onCluster, failover, limits].includes(file)) ? 1 : Number(values.runs)
 for (let run = 1; run <= repeats; run += 1) {
   const code = runTests()
   if (code !== 0) process.exit(code)

@@ -33,6 +33,8 @@ export type PlatformOptions = {
   env?: Record<string, string>
   /** Whose programs are run. Default: this checkout. */
   tree?: Tree
+  /** A migrated database that nothing else uses. Default: one of the run's Postgres. */
+  databaseUrl?: string | undefined
 }
 
 export type StartApiOptions = { env?: Record<string, string>; port?: string; untilReady?: boolean }
@@ -74,8 +76,9 @@ export async function startPlatform({
   workers: workerCount = 1,
   env = {},
   tree,
+  databaseUrl: given,
 }: PlatformOptions = {}): Promise<Platform> {
-  const [{ url: databaseUrl }] = await Promise.all([createTestDatabase(), tree && bundleTree(tree)])
+  const [{ url: databaseUrl }] = await Promise.all([given ? { url: given } : createTestDatabase(), tree && bundleTree(tree)])
   const prefix = keyPrefix().replace(/:$/, '')
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => {})

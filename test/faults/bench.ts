@@ -8,13 +8,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoints } from '@rivulet/runtime/failpoint'
+import type { Program } from '../../scripts/bundle.ts'
 import type { FaultyCluster } from '../support/engines/faulty-cluster.ts'
 import type { PostgresPair } from '../support/engines/postgres-pair.ts'
 import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
 import { freePort } from '../support/free-port.ts'
 import type { LoggedEvent } from '../support/judge/task-laws.ts'
 import { type ApiProcess, type Platform, readLog, startPlatform } from '../support/platform/platform.ts'
-import { type PlatformProcess, tail } from '../support/platform/platform-process.ts'
+import { type PlatformProcess, type Tree, tail } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
 import { type ArmedTree, type Change, createArmedTree } from './armed-tree.ts'
@@ -30,6 +31,10 @@ export type BenchOptions = {
   cluster?: FaultyCluster | undefined
   /** Instead of a database of the run. The bench closes it. */
   pair?: PostgresPair | undefined
+  /** An empty or migrated database, instead of one of the run. */
+  databaseUrl?: string | undefined
+  /** Whose programs run at first. The bench removes it. Default: this checkout. */
+  tree?: ArmedTree
   /** Rules that are switched off. Default none. */
   changes?: readonly Change[]
   env?: Record<string, string>
@@ -53,6 +58,8 @@ export type Bench = {
   /** `env` may arm failpoints. */
   startApi(url: string, env?: Record<string, string>): Promise<ApiProcess>
   startWorker(env?: Record<string, string>): Promise<PlatformProcess>
+  /** Replaces the APIs or the workers, one after the other, by those of another tree, which was bundled. */
+  deploy(part: Program, tree: Tree): Promise<void>
   /** The next process that is started has a failpoint that does this. */
   arm(how: string, random: () => number): void
   /** Starts anew what is gone; without a failpoint what had one, if that is wanted. */
@@ -81,18 +88,17 @@ function single<T>(part: T | null): T {
 const patience = { timeoutMs: 120_000, intervalMs: 100 }
 
 export async function startBench(options: BenchOptions = {}): Promise<Bench> {
-  const { apis = 2, workers = 2, cluster, pair, changes = [], env = {} } = options
+  const { apis = 2, workers = 2, cluster, pair, databaseUrl, changes = [], tree = createArmedTree(changes), env = {} } = options
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-faults-'))
   const journals = join(folder, 'workers')
   mkdirSync(journals)
-  const tree = createArmedTree(changes)
   const server = cluster ? null : await startPrivateRedis()
   const redis = server && (await startProxy(server.url))
   const platform = await startPlatform({
     apis: 0,
     workers: 0,
     tree,
-    databaseUrl: pair?.url,
+    databaseUrl: pair?.url ?? databaseUrl,
     env: { LEASE_MS: '2500', REDIS_URL: cluster?.url ?? redis?.url ?? '', ...env },
   })
   const postgres = await startProxy(platform.databaseUrl)
@@ -101,10 +107,11 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
   let chapters = 0
   let started = 0
   let nextTrap: string | null = null
+  const trees: Record<Program, Tree> = { api: tree, worker: tree }
   const armed = new Set<PlatformProcess>()
   await Promise.all([...urls.map(url => startApi(url)), ...Array.from({ length: workers }, () => startWorker())])
   const bench: Bench = {
-    ...{ platform, postgres, tree, crowd: newCrowd(), urls, begin, startApi, startWorker, arm, revive, rest, tails, close },
+    ...{ platform, postgres, tree, crowd: newCrowd(), urls, begin, startApi, startWorker, deploy, arm, revive, rest, tails, close },
     get server() {
       return single(server)
     },
@@ -131,12 +138,24 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
   }
 
   function startApi(url: string, own: Record<string, string> = {}): Promise<ApiProcess> {
-    return platform.startApi({ port: new URL(url).port, env: { DATABASE_URL: postgres.url, ...own } })
+    return platform.startApi({ port: new URL(url).port, env: { DATABASE_URL: postgres.url, ...own }, tree: trees.api })
   }
 
   function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
     started += 1
-    return platform.startWorker({ RIVULET_URL: urls[started % urls.length] ?? '', JOURNAL: journals, ...own })
+    return platform.startWorker({ RIVULET_URL: urls[started % urls.length] ?? '', JOURNAL: journals, ...own }, trees.worker)
+  }
+
+  async function deploy(part: Program, next: Tree): Promise<void> {
+    trees[part] = next
+    for (const api of part === 'api' ? alive(platform.apis) : []) {
+      await api.kill('SIGTERM')
+      await startApi(api.url)
+    }
+    for (const worker of part === 'worker' ? alive(platform.workers) : []) {
+      await startWorker()
+      await worker.kill('SIGTERM')
+    }
   }
 
   function arm(how: string, random: () => number): void {

@@ -95,4 +95,5 @@ export const faults: readonly Fault[] = [
   },
   { name: 'Postgres fails over to a synchronous standby', tests: demand('failover') },
   { name: 'Postgres fails over to a standby that is behind', tests: demand('failover') },
+  { name: 'two versions run side by side during an upgrade, and during the way back', tests: demand('upgrade') },
 ]

@@ -7,6 +7,7 @@
  *   --all           every fault of the catalog, and the mixed nemesis
  *   --soak MINUTES  one platform for so long
  *   --cluster       on a Redis Cluster of six servers; needs a redis-server 7 or newer on PATH
+ *   --upgrade FROM  from the version of this commit to this one and back, while users work
  *   --transport T   how the workers get their turns and write: redis, or http, with workers that cannot reach Redis; default redis
  */
 import { spawnSync } from 'node:child_process'
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     all: { type: 'boolean', default: false },
     soak: { type: 'string', default: '0' },
     cluster: { type: 'boolean', default: false },
+    upgrade: { type: 'string' },
     transport: { type: 'string', default: 'redis' },
   },
 })
@@ -36,11 +38,12 @@ const mixed = 'test/faults/demand/mixed.test.ts'
 const limits = 'test/faults/demand/limits.test.ts'
 const onCluster = 'test/faults/demand/cluster.test.ts'
 const failover = 'test/faults/demand/failover.test.ts'
+const upgrade = 'test/faults/demand/upgrade.test.ts'
 const seed = Number(values.seed ?? randomInt(1, 1_000_000))
 const files = chosenFiles()
 console.log(`seed ${seed}: ${files.join(', ')}`)
 // A nemesis knows about runs; everything else is simply run again.
-const repeats = files.some(file => [mixed, onCluster, failover, limits].includes(file)) ? 1 : Number(values.runs)
+const repeats = files.some(file => [mixed, onCluster, failover, upgrade, limits].includes(file)) ? 1 : Number(values.runs)
 for (let run = 1; run <= repeats; run += 1) {
   const code = runTests()
   if (code !== 0) process.exit(code)
@@ -49,6 +52,7 @@ for (let run = 1; run <= repeats; run += 1) {
 function chosenFiles(): string[] {
   const { only, all, cluster } = values
   if (cluster) return [onCluster]
+  if (values.upgrade !== undefined) return [upgrade]
   if (all) return [...new Set([...faults.flatMap(({ tests }) => tests), mixed])]
   if (only === undefined) return [mixed]
   const meant = faults.filter(({ name }, i) => String(i + 1) === only || name.toLowerCase().includes(only.toLowerCase()))
@@ -60,7 +64,7 @@ function chosenFiles(): string[] {
 
 function runTests(): number {
   const vitest = join(dirname(fileURLToPath(import.meta.resolve('vitest/package.json'))), 'vitest.mjs')
-  const settings = { seed, runs: Number(values.runs), soakMinutes: Number(values.soak) }
+  const settings = { seed, runs: Number(values.runs), soakMinutes: Number(values.soak), upgradeFrom: values.upgrade ?? '' }
   const { status } = spawnSync(
     process.execPath,
     [vitest, 'run', '--project', 'platform', '--project', 'faults', '--project', 'slow', '--maxWorkers=1', ...files],

@@ -37,7 +37,13 @@ export type PlatformOptions = {
   databaseUrl?: string | undefined
 }
 
-export type StartApiOptions = { env?: Record<string, string>; port?: string; untilReady?: boolean }
+export type StartApiOptions = {
+  env?: Record<string, string>
+  port?: string
+  untilReady?: boolean
+  /** Bundled before. Default: that of the platform. */
+  tree?: Tree | undefined
+}
 
 export type ApiProcess = PlatformProcess & { url: string }
 
@@ -57,8 +63,8 @@ export type Platform = {
   log(task: string): Promise<{ cursor: Cursor; event: Event }[]>
   /** Another API; `port` lets it take the place of one that is gone. Ready when this resolves, unless it is not to be waited for. */
   startApi(options?: StartApiOptions): Promise<ApiProcess>
-  /** Another worker of the first API. */
-  startWorker(env?: Record<string, string>): Promise<PlatformProcess>
+  /** Another worker of the first API. `tree` was bundled before; default: that of the platform. */
+  startWorker(env?: Record<string, string>, tree?: Tree): Promise<PlatformProcess>
   close(): Promise<void>
 }
 
@@ -114,9 +120,9 @@ export async function startPlatform({
     for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
   }
 
-  async function startApi({ env: own = {}, port, untilReady = true }: StartApiOptions = {}): Promise<ApiProcess> {
+  async function startApi({ env: own = {}, port, untilReady = true, tree: sources = tree }: StartApiOptions = {}): Promise<ApiProcess> {
     const address = { DATABASE_URL: databaseUrl, PORT: port ?? (await freePort()) }
-    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, tree)
+    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, sources)
     processes.push(started)
     const { url: listening } = await started.said('api is listening')
     const api = { ...started, url: String(listening) }
@@ -125,12 +131,12 @@ export async function startPlatform({
     return api
   }
 
-  async function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
+  async function startWorker(own: Record<string, string> = {}, sources = tree): Promise<PlatformProcess> {
     const settings = { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }
     // All worker processes of a run work over HTTP with `RIVULET_TRANSPORT=http npx vitest run …`, and then cannot find Redis.
     const { RIVULET_TRANSPORT: transport = process.env.RIVULET_TRANSPORT } = settings as Record<string, string>
     const withoutRedis = transport === 'http' && { REDIS_URL: '' }
-    const worker = startProcess('worker', `worker ${processes.length + 1}`, { ...settings, ...withoutRedis }, tree)
+    const worker = startProcess('worker', `worker ${processes.length + 1}`, { ...settings, ...withoutRedis }, sources)
     processes.push(worker)
     workers.push(worker)
     await worker.said('worker is ready')

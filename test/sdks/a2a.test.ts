@@ -7,7 +7,7 @@ import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 import { paid, payerOf, registrar } from './asking-agents.ts'
-import { haltingAgent, halves, taskWithGap, wipeLog } from './halting-agent.ts'
+import { haltingAgent, halves, taskWithGap, wipeLog } from './lost-logs.ts'
 
 let platform: Platform
 

@@ -10,7 +10,7 @@ import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 import { guide, paid, payerOf, registrar, shopper } from './asking-agents.ts'
 import { everyContent } from './every-content.ts'
-import { haltingAgent, halves, taskWithGap, wipeLog } from './halting-agent.ts'
+import { haltingAgent, halves, taskWithGap, wipeLog } from './lost-logs.ts'
 
 let platform: Platform
 

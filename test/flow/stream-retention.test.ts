@@ -1,6 +1,6 @@
 /** Viewers of tasks whose logs are trimmed and expire under them: with a log, part of a log or none, all of them receive the same. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messagesOf } from '@rivulet/protocol'
+import { hasEnded, messagesOf } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fail, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
@@ -21,18 +21,14 @@ afterAll(() => platform.close())
 const words = (count: number) => [repeat(count, say(0, 'word '), rest(25))]
 
 test('a viewer that joins at any moment of a task, while it runs, ends and expires, ends with the stored messages', async () => {
-  const { task } = await platform.client.createTask(scripted(words(10), { input: 'go' }))
-  const viewers = await arriveUntil(task.id, async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+  const { viewers } = await arriveDuring([words(10)])
   expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
   for (const viewer of viewers) expect(viewer.text()).toBe('word '.repeat(10))
   expect(new Set(viewers.map(beginning))).toEqual(new Set(['join', 'gap', 'log']))
 })
 
 test('a viewer that joins at any moment of a conversation whose first turns are trimmed ends with the stored messages', async () => {
-  const { task } = await platform.client.createTask(scripted(words(4), { input: 'one' }))
-  for (const [i, count] of [24, 4, 24, 4].entries())
-    await platform.client.addTurn(task.id, { input: `${i + 2}`, params: { steps: words(count) } })
-  const viewers = await arriveUntil(task.id, async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+  const { viewers } = await arriveDuring([4, 24, 4, 24, 4].map(words))
   expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
   for (const viewer of viewers) expect(viewer.state().turns.map(({ status }) => status)).toEqual(Array(5).fill('completed'))
 })
@@ -104,6 +100,7 @@ test('a turn that waits is not forgotten when what was said before it is trimmed
 test('from the start means all of it or a snapshot, also for an API that has read the start before it was trimmed', async () => {
   const { task } = await platform.client.createTask(scripted(words(2), { input: 'one', delayMs: 1_500 }))
   const early = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
+  await Promise.all(early.map(viewer => viewer.until('has joined', ({ frames }) => frames().length > 0)))
   await platform.client.addTurn(task.id, { input: 'two', params: { steps: words(30) } })
   await platform.client.addTurn(task.id, { input: 'three', params: { steps: words(30) } })
   await platform.client.waitForTask(task.id, ({ turns }) => turns[2]?.status !== 'queued')
@@ -129,20 +126,32 @@ test('a viewer that follows a task beyond the end of its log gets its next turn'
   expect(await faultsOfViewers(platform, followers, { log: false })).toEqual([])
 })
 
-/** New viewers all the time, at both APIs: without a cursor, from the start, and with cursors that others have seen before. */
-async function arriveUntil(task: string, isOver: () => Promise<boolean>): Promise<Viewer[]> {
-  const first = watch(task, { urls: platform.urls, query: '?from=start' })
+/**
+ * New viewers all the time, at both APIs, until the log of these turns has expired: without a cursor, from the start, and with cursors that others have
+ * seen before. The first of them has joined before the first turn begins, whatever the machine does meanwhile.
+ */
+async function arriveDuring(turns: object[][]): Promise<{ viewers: Viewer[] }> {
+  const { task } = await platform.client.createTask({ ...scripted([]), start: false })
+  const first = watch(task.id, { urls: platform.urls, query: '?from=start&follow=true' })
   const viewers = [first]
+  await first.until('it has joined', ({ frames }) => frames().length > 0)
+  for (const steps of turns) await platform.client.addTurn(task.id, { input: 'go', params: { mode: 'generator', steps } })
   await first.until('it has begun', ({ frames }) => frames().some(({ data }) => data.type === 'turn.started'))
-  for (let i = 0; !(await isOver()); i += 1) {
+  for (let i = 0; (await platform.redis.exists(platform.keys.stream(task.id))) === 1; i += 1) {
     const urls = [platform.urls[i % 2] ?? '']
-    const seen = first.frames().filter(isLogged)
+    // With the snapshots, because what comes after one does not follow what came before it.
+    const seen = first.frames().filter(frame => isLogged(frame) || frame.data.type === 'snapshot')
     const kinds = [{}, { query: '?from=start' }, { past: seen.slice(0, 1 + ((i * 7) % seen.length)) }]
-    viewers.push(watch(task, { urls, ...kinds[i % 3] }))
+    viewers.push(watch(task.id, { urls, ...kinds[i % 3] }))
     await sleep(10)
   }
-  viewers.push(watch(task, { urls: platform.urls }), watch(task, { urls: platform.urls, query: '?from=start' }))
-  return viewers
+  viewers.push(watch(task.id, { urls: platform.urls }), watch(task.id, { urls: platform.urls, query: '?from=start' }))
+  await first.until(
+    'it has heard the last end',
+    ({ state }) => state().turns.length === turns.length && state().turns.every(({ status }) => hasEnded(status)),
+  )
+  await first.stop()
+  return { viewers }
 }
 
 function beginning({ journal }: Viewer): string {

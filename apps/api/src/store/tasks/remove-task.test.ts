@@ -1,10 +1,11 @@
+import { text } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { until } from '../../../../../test/support/until.ts'
 import { type DatabaseHandle, openDatabase } from '../connection/database.ts'
 import { firstIdAt } from '../reads/activity.ts'
-import { tasks, turns } from '../schema.ts'
+import { messages, tasks, turns } from '../schema.ts'
 import { removeOldTasks } from './remove-task.ts'
 
 const hour = 3_600_000
@@ -41,6 +42,24 @@ describe('old tasks', () => {
     expect(await database.db.select().from(turns)).toHaveLength(kept.length)
   })
 
+  test('are removed with few messages at a time, and a large one in pieces', async () => {
+    const [small, large, other, last] = [
+      await add({ messages: 3 }),
+      await add({ messages: 25 }),
+      await add({ messages: 6 }),
+      await add({ messages: 6 }),
+    ]
+    const pages: string[][] = []
+    let after: string | null = null
+    do {
+      const page = await removeOldTasks(database.db, { keptMs, after, limit: 10, messageLimit: 10 })
+      pages.push(page.removed)
+      after = page.next
+    } while (after !== null)
+    expect(pages).toEqual([[small], [large], [other, last]])
+    expect(await database.db.select().from(messages)).toEqual([])
+  })
+
   test('stay when a caller sends input at that moment', async () => {
     const id = await add({})
     let removing: ReturnType<typeof removeOldTasks> | undefined
@@ -65,12 +84,13 @@ type Plan = {
   madeMsAgo?: number
   endedMsAgo?: number
   announced?: boolean
+  messages?: number
 }
 
 /** By default one that was made three days ago, and ended two days ago. */
 async function add(plan: Plan): Promise<string> {
   const { tenant = 'default', status = 'completed', madeMsAgo = 72 * hour, endedMsAgo = 48 * hour, announced = true } = plan
-  const { turnStatus = 'completed' } = plan
+  const { turnStatus = 'completed', messages: count = 0 } = plan
   made += 1
   const [createdAt, updatedAt] = [madeMsAgo, endedMsAgo].map(ago => new Date(Date.now() - ago)) as [Date, Date]
   const id = firstIdAt(createdAt.getTime()).replace(/\d{4}$/, String(made).padStart(4, '0'))
@@ -78,5 +98,8 @@ async function add(plan: Plan): Promise<string> {
   await database.db.insert(tasks).values({ id, tenant, agent: 'echo', status, metadata: {}, ...limits, createdAt, updatedAt })
   const times = { queuedAt: createdAt, runAt: createdAt, deadline: createdAt, finishedAt: updatedAt }
   await database.db.insert(turns).values({ id, task: id, tenant, number: 1, status: turnStatus, attempt: 1, announced, ...times })
+  const message = { task: id, tenant, turn: 1, attempt: 1, author: 'agent' as const, content: text('x'), metadata: {}, createdAt }
+  const said = Array.from({ length: count }, (_, index) => ({ ...message, index, status: 'complete' as const }))
+  if (said.length > 0) await database.db.insert(messages).values(said)
   return id
 }

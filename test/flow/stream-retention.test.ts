@@ -139,7 +139,7 @@ async function arriveDuring(turns: object[][]): Promise<{ viewers: Viewer[] }> {
   await first.until('it has begun', ({ frames }) => frames().some(({ data }) => data.type === 'turn.started'))
   for (let i = 0; (await platform.redis.exists(platform.keys.stream(task.id))) === 1; i += 1) {
     const urls = [platform.urls[i % 2] ?? '']
-    // With the snapshots, because what comes after one does not follow what came before it.
+    // With the snapshots, because an event after one does not follow the event before it.
     const seen = first.frames().filter(frame => isLogged(frame) || frame.data.type === 'snapshot')
     const kinds = [{}, { query: '?from=start' }, { past: seen.slice(0, 1 + ((i * 7) % seen.length)) }]
     viewers.push(watch(task.id, { urls, ...kinds[i % 3] }))

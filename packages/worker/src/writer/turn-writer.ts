@@ -198,10 +198,18 @@ export function createTurnWriter({
 
   function sendNow(batch: readonly Unsent[]): void {
     change({ to: 'sending' })
-    // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
-    void sendBatch(batch)
-      .catch(() => lose('superseded'))
-      .finally(rest)
+    void sendUntilRest(batch)
+  }
+
+  async function sendUntilRest(batch: readonly Unsent[]): Promise<void> {
+    try {
+      await sendBatch(batch)
+    } catch {
+      // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
+      lose('superseded')
+    } finally {
+      rest()
+    }
   }
 
   async function sendBatch(batch: readonly Unsent[]): Promise<void> {

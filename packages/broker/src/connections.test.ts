@@ -1,5 +1,7 @@
 /** Connections to a Redis that is gone without a word, on a real Redis behind a proxy. */
+import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { freePort } from '../../../test/support/free-port.ts'
 import { startProxy } from '../../../test/support/viewers/proxy.ts'
 import { connectRedis, type RedisRole, whenReady } from './connections.ts'
 
@@ -19,6 +21,17 @@ test('a server that vanished without closing its connections gets new ones', asy
     onTestFinished(() => redis.disconnect())
     return redis
   }
+})
+
+test('a server of a cluster that vanished while slots move does not end the process', async () => {
+  const [port, other] = [await freePort(), await freePort()]
+  const cluster = connectRedis('command', { url: `redis://127.0.0.1:${port},127.0.0.1:${other}`, onError: () => {} })
+  const vanished = new Redis({ port: Number(port), lazyConnect: true, enableOfflineQueue: false })
+  onTestFinished(() => [cluster, vanished].forEach(each => void each.disconnect()))
+  vanished.on('error', () => {})
+  cluster.emit('+node', vanished)
+  await expect(vanished.ping()).rejects.toThrow('writeable')
+  await vanished.asking()
 })
 
 type Connection = ReturnType<typeof connectRedis>

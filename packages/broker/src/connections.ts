@@ -36,7 +36,7 @@ function connectCluster(role: RedisRole, url: string): Cluster {
     return { host: address.slice(0, at), port: Number(address.slice(at + 1)) }
   })
   const { enableOfflineQueue = true, autoResubscribe: _, ...options } = optionsOf[role]
-  return new Cluster(nodes, {
+  const cluster = new Cluster(nodes, {
     clusterRetryStrategy: reconnectDelay,
     enableOfflineQueue,
     // If the cluster is down at this check, ioredis never settles the promise of `connect`, and the BullMQ worker that waits for it takes no job again.
@@ -52,6 +52,17 @@ function connectCluster(role: RedisRole, url: string): Cluster {
       ...(password && { password: decodeURIComponent(password) }),
     },
   })
+  cluster.on('+node', keepAskingHarmless)
+  return cluster
+}
+
+/**
+ * ioredis sends ASKING before the command that a server redirected, and does not handle its failure (a server that vanished, a login without
+ * the command), so that an unhandled rejection would end the process. The redirected command fails by itself.
+ */
+function keepAskingHarmless(server: Redis): void {
+  const asking = server.asking.bind(server)
+  server.asking = async () => asking().catch(() => 'OK' as const)
 }
 
 const common = { keepAlive: 10_000 }

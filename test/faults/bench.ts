@@ -99,7 +99,7 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
     workers: 0,
     tree,
     databaseUrl: pair?.url ?? databaseUrl,
-    env: { LEASE_MS: '2500', REDIS_URL: cluster?.url ?? redis?.url ?? '', ...env },
+    env: { LEASE_MS: '2500', ...(cluster && { REDIS_PREFIX: 'rivulet', NODE_EXTRA_CA_CERTS: cluster.authority }), ...env },
   })
   const postgres = await startProxy(platform.databaseUrl)
   const urls = (await Promise.all(Array.from({ length: apis }, freePort))).map(port => `http://127.0.0.1:${port}`)
@@ -137,13 +137,19 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
     return createCrowd({ urls: known, file: join(folder, `clients-${chapters}.ndjson`) })
   }
 
+  function redisUrlOf(program: Program): string {
+    return cluster?.urls[program] ?? single(redis).url
+  }
+
   function startApi(url: string, own: Record<string, string> = {}): Promise<ApiProcess> {
-    return platform.startApi({ port: new URL(url).port, env: { DATABASE_URL: postgres.url, ...own }, tree: trees.api })
+    const engines = { DATABASE_URL: postgres.url, REDIS_URL: redisUrlOf('api') }
+    return platform.startApi({ port: new URL(url).port, env: { ...engines, ...own }, tree: trees.api })
   }
 
   function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
     started += 1
-    return platform.startWorker({ RIVULET_URL: urls[started % urls.length] ?? '', JOURNAL: journals, ...own }, trees.worker)
+    const servers = { RIVULET_URL: urls[started % urls.length] ?? '', REDIS_URL: redisUrlOf('worker') }
+    return platform.startWorker({ ...servers, JOURNAL: journals, ...own }, trees.worker)
   }
 
   async function deploy(part: Program, next: Tree): Promise<void> {

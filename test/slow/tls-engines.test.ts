@@ -1,12 +1,18 @@
 /** An API and a worker that reach Redis and Postgres over TLS, and reject a certificate that they do not trust. */
-import { expect, inject, test } from 'vitest'
-import { createCertificate, startTlsProxy } from '../support/engines/tls-proxy.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { createCertificate, hasOpenssl } from '../support/engines/certificate.ts'
+import { startTlsProxy } from '../support/engines/tls-proxy.ts'
 import { withPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 test('a task runs over TLS to both engines, and not with a certificate that is not trusted', async context => {
-  const certificate = createCertificate()
-  if (!certificate) return context.skip('no openssl')
+  if (!hasOpenssl) return context.skip('no openssl')
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-tls-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const certificate = createCertificate(folder)
   await withPlatform({ workers: 0 }, async platform => {
     const REDIS_URL = await startTlsProxy('redis', inject('redisUrl'), certificate)
     const DATABASE_URL = await startTlsProxy('postgres', platform.databaseUrl, certificate)

@@ -1,10 +1,9 @@
 /**
- * A Redis Cluster of six servers under a nemesis: `npm run test:faults -- --cluster`. First each of its faults alone, then all of them and those of the
+ * A Redis Cluster of six servers, with TLS and logins, under a nemesis: `npm run test:faults -- --cluster`. First each of its faults alone, then all of them and those of the
  * processes and of Postgres at random, from as many seeds as `--runs` says.
  */
-import { afterAll, describe, test } from 'vitest'
-import { type FaultyCluster, startFaultyCluster } from '../../support/engines/faulty-cluster.ts'
-import { hasNativeRedis } from '../../support/engines/private-redis.ts'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { type FaultyCluster, startFaultyCluster, whyNoCluster } from '../../support/engines/faulty-cluster.ts'
 import { startBench } from '../bench.ts'
 import { createJudge } from '../judge-runs.ts'
 import { clusterStrikes } from '../nemesis.ts'
@@ -22,8 +21,10 @@ const { judge, close } = createJudge(start, current => `npm run test:faults -- -
 
 afterAll(close)
 
-describe.skipIf(!hasNativeRedis)(`a Redis Cluster${hasNativeRedis ? '' : ' (skipped: no redis-server or valkey-server on PATH)'}`, () => {
+describe.skipIf(whyNoCluster)(`a Redis Cluster${whyNoCluster ? ` (skipped: ${whyNoCluster})` : ''}`, () => {
   const own = clusterStrikes(() => cluster).filter(({ isLoss }) => isLoss)
+
+  afterEach(async () => expect(await cluster?.refusals()).toEqual([]))
 
   test.each(own.map(strike => [strike.name, strike] as const))('%s', { timeout: 600_000 }, async (_, strike) => {
     await judge({ seed, users: 4, known: [strike], isOver: strikes => strikes >= 2 })

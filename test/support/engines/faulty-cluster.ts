@@ -1,23 +1,28 @@
 /**
  * A Redis Cluster of three masters with a replica each, on this machine, whose servers can be killed, frozen, parted, promoted and given other slots.
- * Replication is asynchronous, as in production: a failover may lose the last writes. It needs a redis-server or valkey-server 7 or newer on PATH.
+ * Replication is asynchronous, as in production: a failover may lose the last writes. Every connection has TLS, those between servers included, and
+ * every program its login out of docs/security.md. It needs a redis-server or valkey-server 7 or newer, and openssl, on PATH.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Cluster, Redis } from 'ioredis'
 import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { type BusProxy, startBusProxy } from './bus-proxy.ts'
+import { createCertificate, hasOpenssl } from './certificate.ts'
 import { nativeRedis } from './private-redis.ts'
+import { documentedLogins, type RedisLogin, refusalsIn } from './redis-logins.ts'
 
 const masters = 3
 const size = 2 * masters
 const slotCount = 16_384
 /** After so long without a reply, the others promote a replica. */
 const nodeTimeoutMs = 1_500
+/** Of the tests themselves, because the default user is off. */
+const admin = { username: 'admin', password: 'password-of-the-tests' }
 const patience = { timeoutMs: 60_000, intervalMs: 100 }
 
 type Node = { port: string; busPort: string; dir: string; bus: BusProxy; client: Redis; id: string; process: ChildProcess }
@@ -25,8 +30,15 @@ type Node = { port: string; busPort: string; dir: string; bus: BusProxy; client:
 /** What one server of the cluster knows of another. */
 type Seen = { id: string; isDown: boolean; slots: [number, number][] }
 
+/** Why no such cluster can be started on this machine, or null. */
+export const whyNoCluster =
+  nativeRedis === undefined ? 'no redis-server or valkey-server on PATH' : hasOpenssl ? null : 'no openssl on PATH, to make a certificate'
+
 export type FaultyCluster = {
-  url: string
+  /** For each program, with its login. The keys have the prefix of the document. */
+  urls: Record<'api' | 'worker', string>
+  /** The file of the authority that signed the certificates of the servers. */
+  authority: string
   client: Redis
   /** Kills the nth master as if the power was lost, waits for its replica to take over, and starts it again. */
   killMaster(nth: number): Promise<void>
@@ -38,11 +50,18 @@ export type FaultyCluster = {
   part(nth: number): Promise<void>
   /** Moves so many slots that have keys from the nth master to the next one, key by key. */
   reshard(nth: number, slots: number): Promise<void>
+  /** What the servers refused to a login since they were started. */
+  refusals(): Promise<string[]>
   close(): Promise<void>
 }
 
 export async function startFaultyCluster(): Promise<FaultyCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-cluster-'))
+  const certificate = createCertificate(folder)
+  const logins = documentedLogins()
+  const users = logins.map(({ name, rules }) => `user ${name} ${rules}`)
+  writeFileSync(join(folder, 'users.acl'), [...users, `user admin on >${admin.password} ~* &* +@all`, ''].join('\n'))
+  const secure = { ...admin, tls: { ca: certificate.cert } }
   const nodes = await Promise.all(Array.from({ length: size }, startNode))
   const [first] = nodes as [Node]
   await Promise.all(nodes.map(meet))
@@ -50,30 +69,35 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
   await Promise.all(nodes.slice(masters).map((node, i) => follow(node, nodes[i] as Node)))
   await untilWhole()
   const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`)
-  const options = { clusterRetryStrategy: () => 100, redisOptions: { maxRetriesPerRequest: null } }
-  const client = new Cluster(
-    nodes.map(({ port }) => ({ host: '127.0.0.1', port: Number(port) })),
-    options,
-  )
+  const options = { clusterRetryStrategy: () => 100, redisOptions: { maxRetriesPerRequest: null, ...secure } }
+  const client = new Cluster(addresses, options)
   client.on('error', () => {})
   return {
-    url: `redis://${addresses.join(',')}`,
-    client: client as unknown as Redis,
-    killMaster,
-    promote,
-    freezeMaster,
-    part,
-    reshard,
-    close,
+    ...{
+      urls: { api: urlOf(loginOf('api')), worker: urlOf(loginOf('worker')) },
+      authority: certificate.path,
+      client: client as unknown as Redis,
+    },
+    ...{ killMaster, promote, freezeMaster, part, reshard, refusals, close },
+  }
+
+  function urlOf({ name, password }: RedisLogin): string {
+    return `rediss://${name}:${password}@${addresses.join(',')}`
+  }
+
+  function loginOf(program: string): RedisLogin {
+    const login = logins.find(({ name }) => name === `rivulet-${program}`)
+    if (!login) throw new Error(`docs/security.md has no login rivulet-${program}`)
+    return login
   }
 
   async function startNode(_: unknown, i: number): Promise<Node> {
     const [port, busPort] = [await freePort(), await freePort()]
-    const bus = await startBusProxy(busPort)
+    const bus = await startBusProxy(busPort, certificate)
     const dir = join(folder, port)
     mkdirSync(dir)
     const process = startServer({ port, busPort, dir, bus })
-    const client = new Redis(`redis://127.0.0.1:${port}`, { retryStrategy: () => 50, maxRetriesPerRequest: null })
+    const client = new Redis({ port: Number(port), retryStrategy: () => 50, maxRetriesPerRequest: null, ...secure })
     client.on('error', () => {})
     const id = String(await client.call('CLUSTER', 'MYID'))
     if (i < masters) {
@@ -82,6 +106,21 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
     }
     await client.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
     return { port, busPort, dir, bus, client, id, process }
+  }
+
+  /** Its data and what it knows of the others are in its folder. */
+  function startServer({ port, busPort, dir, bus }: Pick<Node, 'port' | 'busPort' | 'dir' | 'bus'>): ChildProcess {
+    const { name, password } = loginOf('replica')
+    const options = {
+      ...{ port: '0', dir, bind: '127.0.0.1', save: '', appendonly: 'yes' },
+      ...{ 'tls-port': port, 'tls-cluster': 'yes', 'tls-replication': 'yes', 'tls-auth-clients': 'no' },
+      ...{ 'tls-cert-file': certificate.path, 'tls-key-file': certificate.keyPath, 'tls-ca-cert-file': certificate.path },
+      ...{ aclfile: join(folder, 'users.acl'), masteruser: name, masterauth: password },
+      ...{ 'cluster-enabled': 'yes', 'cluster-port': busPort, 'cluster-announce-bus-port': bus.port },
+      ...{ 'cluster-node-timeout': String(nodeTimeoutMs), 'cluster-replica-validity-factor': '0', 'repl-diskless-sync-delay': '0' },
+    }
+    const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
+    return spawn(nativeRedis ?? '', args, { stdio: 'ignore' })
   }
 
   async function meet(node: Node): Promise<void> {
@@ -156,7 +195,7 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
     for (;;) {
       const keys = (await from.client.call('CLUSTER', 'GETKEYSINSLOT', slot, 20)) as string[]
       if (keys.length === 0) break
-      await from.client.call('MIGRATE', '127.0.0.1', to.port, '', 0, 5_000, 'KEYS', ...keys)
+      await from.client.call('MIGRATE', '127.0.0.1', to.port, '', 0, 5_000, 'AUTH2', admin.username, admin.password, 'KEYS', ...keys)
     }
     for (const node of [to, from]) await node.client.call('CLUSTER', 'SETSLOT', slot, 'NODE', to.id)
   }
@@ -211,6 +250,10 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
     return views.size === 1
   }
 
+  async function refusals(): Promise<string[]> {
+    return (await Promise.all(nodes.map(({ client }) => client.call('ACL', 'LOG', '128')))).flatMap(refusalsIn)
+  }
+
   async function close(): Promise<void> {
     client.disconnect()
     for (const node of nodes) {
@@ -227,17 +270,6 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
     )
     rmSync(folder, { recursive: true, force: true })
   }
-}
-
-/** Its data and what it knows of the others are in its folder. */
-function startServer({ port, busPort, dir, bus }: Pick<Node, 'port' | 'busPort' | 'dir' | 'bus'>): ChildProcess {
-  const options = {
-    ...{ port, dir, bind: '127.0.0.1', save: '', appendonly: 'yes' },
-    ...{ 'cluster-enabled': 'yes', 'cluster-port': busPort, 'cluster-announce-bus-port': bus.port },
-    ...{ 'cluster-node-timeout': String(nodeTimeoutMs), 'cluster-replica-validity-factor': '0', 'repl-diskless-sync-delay': '0' },
-  }
-  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
-  return spawn(nativeRedis ?? '', args, { stdio: 'ignore' })
 }
 
 /** The servers that one of them knows, itself included: id, address, flags, and from the ninth field on its slots. */

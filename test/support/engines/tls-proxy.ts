@@ -1,29 +1,9 @@
-/** A server that speaks TLS before an engine that does not: as a managed Redis or Postgres does. Its certificate is signed by itself. */
-import { execFileSync } from 'node:child_process'
+/** A server that speaks TLS before an engine that does not: as a managed Redis or Postgres does. */
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { TLSSocket } from 'node:tls'
 import { onTestFinished } from 'vitest'
-
-export type Certificate = { key: string; cert: string; path: string }
-
-/** Null where no openssl is installed. */
-export function createCertificate(): Certificate | null {
-  const folder = mkdtempSync(join(tmpdir(), 'rivulet-tls-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const [key, path] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const request = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
-  const about = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-keyout', key, '-out', path]
-  try {
-    execFileSync('openssl', [...request, ...about], { stdio: 'ignore' })
-  } catch {
-    return null
-  }
-  return { key: readFileSync(key, 'utf8'), cert: readFileSync(path, 'utf8'), path }
-}
+import type { Certificate } from './certificate.ts'
 
 /** @param engine of Postgres: its client asks for TLS in its own protocol first */
 export async function startTlsProxy(engine: 'redis' | 'postgres', target: string, { key, cert }: Certificate): Promise<string> {

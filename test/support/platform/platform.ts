@@ -85,7 +85,7 @@ export async function startPlatform({
   databaseUrl: given,
 }: PlatformOptions = {}): Promise<Platform> {
   const [{ url: databaseUrl }] = await Promise.all([given ? { url: given } : createTestDatabase(), tree && bundleTree(tree)])
-  const prefix = keyPrefix().replace(/:$/, '')
+  const prefix = env.REDIS_PREFIX ?? keyPrefix().replace(/:$/, '')
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => {})
   const redis = connectTestRedis(inject('redisUrl'))

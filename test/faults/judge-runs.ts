@@ -35,6 +35,7 @@ export function createJudge(start: () => Promise<Bench>, again: (seed: number) =
     const lines = wrecked.tails()
     const folder = await wrecked.close({ keepJournals: true })
     writeFileSync(join(folder, 'processes.log'), lines)
-    console.log(`again: ${again(seed)}\njournals: ${folder}`)
+    const transport = process.env.RIVULET_TRANSPORT === 'http' ? ' --transport http' : ''
+    console.log(`again: ${again(seed)}${transport}\njournals: ${folder}`)
   }
 }

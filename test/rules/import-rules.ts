@@ -34,7 +34,7 @@ export const everyPackage = ['protocol', 'runtime', 'broker', 'agent', 'worker',
 export const mayKnow: Record<string, string[]> = {
   'packages/protocol': [],
   'packages/runtime': [],
-  'packages/broker': ['packages/protocol'],
+  'packages/broker': ['packages/protocol', 'packages/runtime'],
   'packages/agent': ['packages/protocol', 'packages/runtime'],
   'packages/client': ['packages/protocol'],
   'packages/engines': [],

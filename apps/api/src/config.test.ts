@@ -85,10 +85,13 @@ describe('an engine on another machine', () => {
   test.each([
     ['redis://10.0.0.1:6379,10.0.0.2:6379', 'postgres://127.0.0.1/app', false],
     ['redis://127.0.0.1:6379,10.0.0.2:6379', 'postgres://127.0.0.1/app', false],
+    ['redis+sentinel://10.0.0.1,10.0.0.2/main', 'postgres://127.0.0.1/app', false],
     ['redis://127.0.0.1', 'postgres://db/app?sslmode=disable', false],
     ['redis://127.0.0.1', 'postgres://db/app?sslmode=prefer', false],
     ['redis://127.0.0.1', 'postgres://127.0.0.1/app?host=db', false],
     ['rediss://10.0.0.1:6379,10.0.0.2:6379', 'postgres://db/app?sslmode=require', true],
+    ['rediss+sentinel://10.0.0.1,10.0.0.2/main', 'postgres://127.0.0.1/app', true],
+    ['redis+sentinel://localhost,127.0.0.1:26380/main', 'postgres://127.0.0.1/app', true],
     ['rediss://cache', 'postgres://db/app?application_name=a&sslmode=verify-full', true],
     ['redis://localhost:6379', 'postgres:///app?host=/var/run/postgresql', true],
     ['redis://[::1]:6379', 'postgresql://me:a@localhost/app', true],

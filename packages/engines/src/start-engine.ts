@@ -22,7 +22,7 @@ export type EngineOptions = {
 }
 
 export function startRedis(options: EngineOptions): Promise<Engine> {
-  return startEngine('redis', ['redis:', 'rediss:'], options)
+  return startEngine('redis', ['redis:', 'rediss:', 'redis+sentinel:', 'rediss+sentinel:'], options)
 }
 
 /** The URL of the engine names a database `rivulet`. */
@@ -42,7 +42,7 @@ async function startEngine(name: GuardedEngine, protocols: string[], options: En
 }
 
 function externalEngine(name: GuardedEngine, protocols: string[], url: string): Engine {
-  // The URL of a cluster has several addresses, separated by commas.
+  // The URL of a cluster, or of Sentinels, has several addresses, separated by commas.
   const [first = ''] = url.split(',')
   const parsed = URL.canParse(first) ? new URL(first) : null
   // The message does not contain the URL, because it may hold a password.

@@ -5,6 +5,7 @@
  * because some of them are secrets. `npm run docs:variables` copies each description into docs/operations.md and .env.example.
  */
 import { z } from 'zod'
+import { parseRedisUrl, whyNotRedisUrl } from './redis-url.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -49,10 +50,13 @@ export const sharedVariables = {
   PORT: z.coerce.number().int().min(0).max(65_535).default(4000).describe('the port of the API'),
   REDIS_URL: z
     .string()
-    .regex(/^rediss?:\/\//, 'must be a redis:// URL')
+    .superRefine((url, context) => {
+      const message = whyNotRedisUrl(url)
+      if (message !== null) context.addIssue({ code: 'custom', message })
+    })
     .meta({
       description:
-        'Redis 6.2 or newer (a cluster: 7.0), or Valkey, with `maxmemory-policy noeviction`; if unset, `npm start` starts its own: the installed one, otherwise an embedded one',
+        'Redis 6.2 or newer (a cluster: 7.0), or Valkey, with `maxmemory-policy noeviction`: one server, the servers of a cluster, or Sentinels (`redis+sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster`); if unset, `npm start` starts its own: the installed one, otherwise an embedded one',
       examples: ['redis://:change-me@127.0.0.1:6379'],
     }),
   DATABASE_URL: z
@@ -108,30 +112,34 @@ export function isLoopback(host: string): boolean {
 
 type EngineUrls = { REDIS_URL?: string | undefined; DATABASE_URL?: string | undefined; ALLOW_PLAINTEXT: 'on' | 'off' }
 
-const encrypted = {
-  REDIS_URL: { pattern: /^rediss:/, how: 'use rediss://' },
-  DATABASE_URL: { pattern: /[?&]sslmode=(require|verify-ca|verify-full|no-verify)\b/, how: 'add sslmode=verify-full' },
+const engines = {
+  REDIS_URL: { isSafe: isSafeRedis, how: 'use rediss://' },
+  DATABASE_URL: { isSafe: isSafePostgres, how: 'add sslmode=verify-full' },
 }
 
 /** Without TLS, passwords and conversations would cross the network in the clear. */
 export function rejectPlaintext(env: EngineUrls, context: z.RefinementCtx): void {
   if (env.ALLOW_PLAINTEXT === 'on') return
   for (const name of ['REDIS_URL', 'DATABASE_URL'] as const) {
-    const url = env[name] ?? ''
-    const { pattern, how } = encrypted[name]
-    if (pattern.test(url) || hostsOf(url).every(isLocal)) continue
+    const url = env[name]
+    const { isSafe, how } = engines[name]
+    if (url === undefined || isSafe(url)) continue
     const message = `is on another machine, and without TLS: ${how}, or set ALLOW_PLAINTEXT=on if no other program can read that network`
     context.addIssue({ code: 'custom', path: [name], message })
   }
 }
 
-/** A Redis Cluster has several hosts, separated by commas. A parameter replaces the host of a Postgres URL. */
-function hostsOf(url: string): string[] {
-  const [, hosts = ''] = /[?&]host=([^&]*)/.exec(url) ?? /^\w+:\/\/(?:[^@/]*@)?([^/?]*)/.exec(url) ?? []
-  return hosts.split(',').map(host => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1'))
+/** An invalid URL is reported by its variable. */
+function isSafeRedis(url: string): boolean {
+  if (whyNotRedisUrl(url) !== null) return true
+  const { isTls, addresses } = parseRedisUrl(url)
+  return isTls || addresses.every(({ host }) => isLoopback(host))
 }
 
-/** Without a host, or with the path of a socket, a URL leads to this machine. */
-function isLocal(host: string): boolean {
-  return host === '' || /^(\/|%2f)/i.test(host) || isLoopback(host)
+/** A parameter replaces the hosts, which are separated by commas. Without a host, or with the path of a socket, a URL leads to this machine. */
+function isSafePostgres(url: string): boolean {
+  if (/[?&]sslmode=(require|verify-ca|verify-full|no-verify)\b/.test(url)) return true
+  const [, hosts = ''] = /[?&]host=([^&]*)/.exec(url) ?? /^\w+:\/\/(?:[^@/]*@)?([^/?]*)/.exec(url) ?? []
+  const names = hosts.split(',').map(host => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1'))
+  return names.every(host => host === '' || /^(\/|%2f)/i.test(host) || isLoopback(host))
 }

@@ -19,6 +19,12 @@ test('of a cluster, the server that is named first is asked', async () => {
   await expect(probeRedis(`${inject('redisUrl')},127.0.0.1:1`)).resolves.toBeUndefined()
 })
 
+test('of Sentinels, the one that is named first is asked', async () => {
+  const { host } = new URL(await listening('+PONG\r\n'))
+  await expect(probeRedis(`redis+sentinel://:secret@${host},127.0.0.1:1/main`)).resolves.toBeUndefined()
+  await expect(probeRedis('redis+sentinel://:secret@127.0.0.1:1/main')).rejects.toThrow(/^127\.0\.0\.1:1 refuses connections$/)
+})
+
 test('no server and a server that closes the connection give different reasons; a password is never repeated', async () => {
   const url = await listening('')
   await expect(probeRedis(url)).rejects.toThrow(/127\.0\.0\.1:\d+ hangs up/)

@@ -3,40 +3,49 @@
  *
  * `command` fails fast: it does not queue while Redis is unavailable, and times out on a frozen server, so that the caller decides what to do.
  * `blocking` is for BullMQ's workers, which wait without a limit. `subscriber` receives pushes; subscribing fails as fast as a command.
- * A URL with several servers, separated by commas, is a Redis Cluster: `redis://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379`.
+ * The URL names one server, a Redis Cluster, or the Sentinels of a master (`redis-url.ts`).
  */
 import { backoffMs } from '@rivulet/protocol'
+import { parseRedisUrl, type RedisUrl } from '@rivulet/runtime/redis-url'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { createSentinelConnector } from './sentinel-connector.ts'
+import { type SentinelUrl, sentinelsOf } from './sentinels.ts'
 
 export type RedisRole = 'command' | 'blocking' | 'subscriber'
 
-/** One server or a cluster; the commands are the same. */
+/** One server, the current master of Sentinels, or a cluster; the commands are the same. */
 export type RedisConnection = Redis | Cluster
 
 export type ConnectionDeps = { url: string; onError: (error: Error) => void }
 
 export function connectRedis(role: RedisRole, { url, onError }: ConnectionDeps): RedisConnection {
-  const redis = isClusterUrl(url)
-    ? connectCluster(role, url)
-    : new Redis(url, { retryStrategy: reconnectDelay, ...common, ...optionsOf[role] })
+  const redis = openConnection(role, url)
   redis.on('error', onError)
   return redis
 }
 
-function isClusterUrl(url: string): boolean {
-  return url.includes(',')
+function openConnection(role: RedisRole, url: string): RedisConnection {
+  const parsed = parseRedisUrl(url)
+  switch (parsed.kind) {
+    case 'single':
+      return new Redis(url, { retryStrategy: reconnectDelay, ...common, ...optionsOf[role] })
+    case 'cluster':
+      return connectCluster(role, parsed)
+    case 'sentinel':
+      return connectBySentinels(role, parsed)
+    default:
+      return parsed satisfies never
+  }
 }
 
-/** Password and TLS of the first server apply to all servers. */
-function connectCluster(role: RedisRole, url: string): Cluster {
-  const [first = '', ...others] = url.split(',')
-  const { protocol, hostname, port, username, password } = new URL(first)
-  const nodes = [`${hostname}:${port || 6379}`, ...others].map(address => {
-    const at = address.lastIndexOf(':')
-    return { host: address.slice(0, at), port: Number(address.slice(at + 1)) }
-  })
+function connectBySentinels(role: RedisRole, url: SentinelUrl): Redis {
+  const Connector = createSentinelConnector(sentinelsOf(url))
+  return new Redis({ retryStrategy: reconnectDelay, Connector, ...common, ...optionsOf[role], ...accessOf(url) })
+}
+
+function connectCluster(role: RedisRole, url: RedisUrl): Cluster {
   const { enableOfflineQueue = true, autoResubscribe: _, ...options } = optionsOf[role]
-  const cluster = new Cluster(nodes, {
+  const cluster = new Cluster(url.addresses, {
     clusterRetryStrategy: reconnectDelay,
     enableOfflineQueue,
     // If the cluster is down at this check, ioredis never settles the promise of `connect`, and the BullMQ worker that waits for it takes no job again.
@@ -47,9 +56,7 @@ function connectCluster(role: RedisRole, url: string): Cluster {
     redisOptions: {
       ...common,
       ...options,
-      ...(protocol === 'rediss:' && { tls: {} }),
-      ...(username && { username: decodeURIComponent(username) }),
-      ...(password && { password: decodeURIComponent(password) }),
+      ...accessOf(url),
     },
   })
   cluster.on('+node', keepAskingHarmless)
@@ -63,6 +70,10 @@ function connectCluster(role: RedisRole, url: string): Cluster {
 function keepAskingHarmless(server: Redis): void {
   const asking = server.asking.bind(server)
   server.asking = async () => asking().catch(() => 'OK' as const)
+}
+
+function accessOf({ isTls, login }: RedisUrl): Pick<RedisOptions, 'tls' | 'username' | 'password'> {
+  return { ...login, ...(isTls && { tls: {} }) }
 }
 
 const common = { keepAlive: 10_000 }

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoints } from '@rivulet/runtime/failpoint'
+import type { Redis } from 'ioredis'
 import type { Program } from '../../scripts/bundle.ts'
-import type { FaultyCluster } from '../support/engines/faulty-cluster.ts'
 import type { PostgresPair } from '../support/engines/postgres-pair.ts'
 import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
 import { freePort } from '../support/free-port.ts'
@@ -22,13 +22,16 @@ import { type ArmedTree, type Change, createArmedTree } from './armed-tree.ts'
 import { type History, readClients, readWorkers, type Stored } from './checker/history.ts'
 import { type Crowd, createCrowd } from './crowd.ts'
 
+/** Several servers that act as one Redis, with a URL for each program, and the variables that both need to reach it. */
+export type FaultyRedis = { urls: Record<Program, string>; env: Record<string, string>; client: Redis; close(): Promise<void> }
+
 export type BenchOptions = {
   /** Default 2. */
   apis?: number
   /** Default 2. */
   workers?: number
   /** Instead of one Redis. The bench closes it. */
-  cluster?: FaultyCluster | undefined
+  several?: FaultyRedis | undefined
   /** Instead of a database of the run. The bench closes it. */
   pair?: PostgresPair | undefined
   /** An empty or migrated database, instead of one of the run. */
@@ -42,7 +45,7 @@ export type BenchOptions = {
 
 export type Bench = {
   platform: Platform
-  /** The one Redis, and the way to it. A bench on a cluster has neither. */
+  /** The one Redis, and the way to it. A bench on several servers has neither. */
   server: PrivateRedis
   redis: FaultyProxy
   postgres: FaultyProxy
@@ -80,7 +83,7 @@ function alive<T extends PlatformProcess>(processes: readonly T[]): T[] {
 }
 
 function single<T>(part: T | null): T {
-  if (part === null) throw new Error('This bench runs on a cluster')
+  if (part === null) throw new Error('This bench runs on several Redis servers')
   return part
 }
 
@@ -88,18 +91,18 @@ function single<T>(part: T | null): T {
 const patience = { timeoutMs: 120_000, intervalMs: 100 }
 
 export async function startBench(options: BenchOptions = {}): Promise<Bench> {
-  const { apis = 2, workers = 2, cluster, pair, databaseUrl, changes = [], tree = createArmedTree(changes), env = {} } = options
+  const { apis = 2, workers = 2, several, pair, databaseUrl, changes = [], tree = createArmedTree(changes), env = {} } = options
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-faults-'))
   const journals = join(folder, 'workers')
   mkdirSync(journals)
-  const server = cluster ? null : await startPrivateRedis()
+  const server = several ? null : await startPrivateRedis()
   const redis = server && (await startProxy(server.url))
   const platform = await startPlatform({
     apis: 0,
     workers: 0,
     tree,
     databaseUrl: pair?.url ?? databaseUrl,
-    env: { LEASE_MS: '2500', ...(cluster && { REDIS_PREFIX: 'rivulet', NODE_EXTRA_CA_CERTS: cluster.authority }), ...env },
+    env: { LEASE_MS: '2500', ...several?.env, ...env },
   })
   const postgres = await startProxy(platform.databaseUrl)
   const urls = (await Promise.all(Array.from({ length: apis }, freePort))).map(port => `http://127.0.0.1:${port}`)
@@ -138,7 +141,7 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
   }
 
   function redisUrlOf(program: Program): string {
-    return cluster?.urls[program] ?? single(redis).url
+    return several?.urls[program] ?? single(redis).url
   }
 
   function startApi(url: string, own: Record<string, string> = {}): Promise<ApiProcess> {
@@ -219,7 +222,7 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
   }
 
   async function readWholeLog(task: string): Promise<[string, LoggedEvent[]]> {
-    return [task, await readLog(cluster?.client ?? single(server).client, platform.keys, task)]
+    return [task, await readLog(several?.client ?? single(server).client, platform.keys, task)]
   }
 
   function tails(): string {
@@ -232,7 +235,7 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
     for (const proxy of [redis, postgres]) proxy?.up()
     await platform.close().finally(async () => {
       await Promise.all([redis?.close(), postgres.close()])
-      await Promise.all([(cluster ?? server)?.close(), pair?.close()])
+      await Promise.all([(several ?? server)?.close(), pair?.close()])
       tree.remove()
       if (!keepJournals) rmSync(folder, { recursive: true, force: true })
     })

@@ -7,6 +7,7 @@
  *   --all           every fault of the catalog, and the mixed nemesis
  *   --soak MINUTES  one platform for so long
  *   --cluster       on a Redis Cluster of six servers; needs a redis-server 7 or newer on PATH
+ *   --sentinel      on a Redis master with two replicas and three Sentinels; needs the same
  *   --upgrade FROM  from the version of this commit to this one and back, while users work
  *   --transport T   how the workers get their turns and write: redis, or http, with workers that cannot reach Redis; default redis
  */
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     all: { type: 'boolean', default: false },
     soak: { type: 'string', default: '0' },
     cluster: { type: 'boolean', default: false },
+    sentinel: { type: 'boolean', default: false },
     upgrade: { type: 'string' },
     transport: { type: 'string', default: 'redis' },
   },
@@ -37,21 +39,23 @@ if (!['redis', 'http'].includes(values.transport)) {
 const mixed = 'test/faults/demand/mixed.test.ts'
 const limits = 'test/faults/demand/limits.test.ts'
 const onCluster = 'test/faults/demand/cluster.test.ts'
+const onSentinels = 'test/faults/demand/sentinel.test.ts'
 const failover = 'test/faults/demand/failover.test.ts'
 const upgrade = 'test/faults/demand/upgrade.test.ts'
 const seed = Number(values.seed ?? randomInt(1, 1_000_000))
 const files = chosenFiles()
 console.log(`seed ${seed}: ${files.join(', ')}`)
 // A nemesis knows about runs; everything else is simply run again.
-const repeats = files.some(file => [mixed, onCluster, failover, upgrade, limits].includes(file)) ? 1 : Number(values.runs)
+const repeats = files.some(file => [mixed, onCluster, onSentinels, failover, upgrade, limits].includes(file)) ? 1 : Number(values.runs)
 for (let run = 1; run <= repeats; run += 1) {
   const code = runTests()
   if (code !== 0) process.exit(code)
 }
 
 function chosenFiles(): string[] {
-  const { only, all, cluster } = values
+  const { only, all, cluster, sentinel } = values
   if (cluster) return [onCluster]
+  if (sentinel) return [onSentinels]
   if (values.upgrade !== undefined) return [upgrade]
   if (all) return [...new Set([...faults.flatMap(({ tests }) => tests), mixed])]
   if (only === undefined) return [mixed]

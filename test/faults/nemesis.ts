@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultyCluster } from '../support/engines/faulty-cluster.ts'
+import type { FaultySentinels } from '../support/engines/faulty-sentinels.ts'
 import { hasNativeRedis } from '../support/engines/private-redis.ts'
 import type { Bench } from './bench.ts'
 
@@ -44,25 +45,49 @@ export const strikes: Strike[] = [
 
 /** What a cluster suffers. Another master opens its logs anew, also if it has lost nothing. */
 export function clusterStrikes(cluster: () => FaultyCluster | null): Strike[] {
-  const own: [string, (faulty: FaultyCluster, nth: number, random: () => number) => Promise<void>][] = [
-    ['kill a master', (faulty, nth) => faulty.killMaster(nth)],
-    ['promote a replica', (faulty, nth) => faulty.promote(nth)],
+  return strikesOn(cluster, [
+    ['kill a master', (faulty, random) => faulty.killMaster(oneOf3(random))],
+    ['promote a replica', (faulty, random) => faulty.promote(oneOf3(random))],
     ['promote it, and the master again', promoteTwice],
-    ['freeze a master', (faulty, nth, random) => faulty.freezeMaster(nth, 200 + random() ** 2 * 4_500)],
-    ['part a master from the others', (faulty, nth) => faulty.part(nth)],
-    ['move slots', (faulty, nth, random) => faulty.reshard(nth, 1 + Math.floor(random() * 12))],
-  ]
-  const ofCluster = own.map(([name, act]) => ({
-    ...{ name, isLoss: true },
-    strike: async (_: Bench, random: () => number) => {
-      const faulty = cluster()
-      if (faulty) await act(faulty, Math.floor(random() * 3), random)
-    },
-  }))
-  return [...strikes.filter(({ name }) => !name.includes('Redis')), ...ofCluster]
+    ['freeze a master', (faulty, random) => faulty.freezeMaster(oneOf3(random), 200 + random() ** 2 * 4_500)],
+    ['part a master from the others', (faulty, random) => faulty.part(oneOf3(random))],
+    ['move slots', (faulty, random) => faulty.reshard(oneOf3(random), 1 + Math.floor(random() * 12))],
+  ])
 }
 
-async function promoteTwice(cluster: FaultyCluster, nth: number): Promise<void> {
+/** What a master with replicas and Sentinels suffers. */
+export function sentinelStrikes(sentinels: () => FaultySentinels | null): Strike[] {
+  return strikesOn(sentinels, [
+    ['kill the master', faulty => faulty.killMaster()],
+    ['kill the master after its replicas were cut off', (faulty, random) => faulty.killMasterAlone(200 + random() * 1_500)],
+    ['freeze the master', (faulty, random) => faulty.freezeMaster(200 + random() ** 2 * 4_500)],
+    ['freeze the master until it is replaced', faulty => faulty.replaceFrozenMaster()],
+    ['promote a replica, and the master again', faulty => faulty.promoteThereAndBack()],
+    ['kill the master while a Sentinel is dead', (faulty, random) => faulty.killMasterWithout(oneOf3(random))],
+    ['a Sentinel that was frozen during the failover names the old master', (faulty, random) => faulty.misleadBy(oneOf3(random))],
+  ])
+}
+
+type StrikeOn<Faulty> = [name: string, act: (faulty: Faulty, random: () => number) => Promise<void>]
+
+/** These, and all of `strikes` that one Redis does not suffer. */
+function strikesOn<Faulty>(several: () => Faulty | null, own: StrikeOn<Faulty>[]): Strike[] {
+  const ofRedis = own.map(([name, act]) => ({
+    ...{ name, isLoss: true },
+    strike: async (_: Bench, random: () => number) => {
+      const faulty = several()
+      if (faulty) await act(faulty, random)
+    },
+  }))
+  return [...strikes.filter(({ name }) => !name.includes('Redis')), ...ofRedis]
+}
+
+function oneOf3(random: () => number): number {
+  return Math.floor(random() * 3)
+}
+
+async function promoteTwice(cluster: FaultyCluster, random: () => number): Promise<void> {
+  const nth = oneOf3(random)
   await cluster.promote(nth)
   await cluster.promote(nth)
 }

@@ -15,7 +15,7 @@ const strikesPerSeed = 8
 let cluster: FaultyCluster | null = null
 const start = async () => {
   cluster = await startFaultyCluster()
-  return startBench({ cluster })
+  return startBench({ several: cluster })
 }
 const { judge, close } = createJudge(start, current => `npm run test:faults -- --cluster --seed ${current}`)
 

@@ -35,10 +35,10 @@ export const whyNoCluster =
   nativeRedis === undefined ? 'no redis-server or valkey-server on PATH' : hasOpenssl ? null : 'no openssl on PATH, to make a certificate'
 
 export type FaultyCluster = {
-  /** For each program, with its login. The keys have the prefix of the document. */
+  /** For each program, with its login. */
   urls: Record<'api' | 'worker', string>
-  /** The file of the authority that signed the certificates of the servers. */
-  authority: string
+  /** The prefix of keys that the logins have, and the authority that signed the certificates of the servers. */
+  env: { REDIS_PREFIX: string; NODE_EXTRA_CA_CERTS: string }
   client: Redis
   /** Kills the nth master as if the power was lost, waits for its replica to take over, and starts it again. */
   killMaster(nth: number): Promise<void>
@@ -75,7 +75,7 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
   return {
     ...{
       urls: { api: urlOf(loginOf('api')), worker: urlOf(loginOf('worker')) },
-      authority: certificate.path,
+      env: { REDIS_PREFIX: 'rivulet', NODE_EXTRA_CA_CERTS: certificate.path },
       client: client as unknown as Redis,
     },
     ...{ killMaster, promote, freezeMaster, part, reshard, refusals, close },

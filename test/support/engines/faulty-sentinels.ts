@@ -1,0 +1,166 @@
+/**
+ * A Redis master with two replicas and three Sentinels, whose servers and Sentinels can be killed, frozen and promoted, and that can lose its last writes.
+ * Replication is asynchronous, as in production. A server that comes back takes itself for a master, until a Sentinel has watched that for 8 s.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connectRedis } from '@rivulet/broker'
+import type { Redis } from 'ioredis'
+import { until } from '../until.ts'
+import { fieldsOf, hasten, masterName, masterPortOf, type Node, patience, startRedisSentinels } from './redis-sentinels.ts'
+
+export type FaultySentinels = {
+  urls: Record<'api' | 'worker', string>
+  env: Record<string, string>
+  client: Redis
+  /** Kills the master as if the power was lost, waits for a replica to take over, and starts it again. */
+  killMaster(): Promise<void>
+  /** The same, after it has accepted writes for so long that no replica has. */
+  killMasterAlone(ms: number): Promise<void>
+  /** Freezes the master for so long. */
+  freezeMaster(ms: number): Promise<void>
+  /** Freezes the master until a replica has taken over; clients reach it again while it takes itself for the master. */
+  replaceFrozenMaster(): Promise<void>
+  /** A replica takes over, by order of a Sentinel; and the old master again. */
+  promoteThereAndBack(): Promise<void>
+  /** Kills the master while the nth Sentinel is dead. */
+  killMasterWithout(nth: number): Promise<void>
+  /** Freezes the master and the nth Sentinel until a replica has taken over. Then both wake, only that Sentinel replies, and all clients connect again. */
+  misleadBy(nth: number): Promise<void>
+  close(): Promise<void>
+}
+
+export async function startFaultySentinels(): Promise<FaultySentinels> {
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
+  const { url, servers, sentinels, master, untilWhole, close: closeAll } = await startRedisSentinels({ folder })
+  const client = connectRedis('blocking', { url, onError: () => {} }) as Redis
+  return {
+    ...{
+      urls: { api: url, worker: url },
+      env: {},
+      client,
+      killMaster,
+      killMasterAlone,
+      freezeMaster,
+      replaceFrozenMaster,
+      promoteThereAndBack,
+      killMasterWithout,
+      misleadBy,
+      close,
+    },
+  }
+
+  async function killMaster(): Promise<void> {
+    const old = await master()
+    await old.kill()
+    await untilReplaced(old)
+    old.start()
+    await untilWhole()
+  }
+
+  async function killMasterAlone(ms: number): Promise<void> {
+    const old = await master()
+    await old.client.call('ACL', 'SETUSER', 'default', '-psync', '-sync')
+    await old.client.call('CLIENT', 'KILL', 'TYPE', 'replica')
+    await sleep(ms)
+    await killMaster()
+  }
+
+  async function freezeMaster(ms: number): Promise<void> {
+    const old = await master()
+    old.signal('SIGSTOP')
+    await sleep(ms)
+    old.signal('SIGCONT')
+    await untilWhole()
+  }
+
+  async function replaceFrozenMaster(): Promise<void> {
+    const old = await master()
+    old.signal('SIGSTOP')
+    await untilReplaced(old)
+    old.signal('SIGCONT')
+    await untilWhole()
+  }
+
+  async function promoteThereAndBack(): Promise<void> {
+    const old = await master()
+    const next = servers.find(server => server !== old) as Node
+    for (const server of [next, old]) await promote(server)
+  }
+
+  async function promote(wanted: Node): Promise<void> {
+    for (const server of servers) await server.client.config('SET', 'replica-priority', server === wanted ? 1 : 100)
+    const [sentinel] = sentinels as [Node]
+    await until('the Sentinel knows which replica is wanted', () => prefers(sentinel, wanted), patience)
+    await until('it is the master', () => order(sentinel, wanted), patience)
+    await untilWhole()
+  }
+
+  /** Ordered again if the Sentinel gave up, because a server was slow. */
+  async function order(sentinel: Node, wanted: Node): Promise<boolean> {
+    if ((await masterPortOf(sentinel)) === wanted.port) return true
+    await sentinel.client.call('SENTINEL', 'FAILOVER', masterName).catch(() => {})
+    return false
+  }
+
+  async function killMasterWithout(nth: number): Promise<void> {
+    const sentinel = sentinels[nth] as Node
+    await sentinel.kill()
+    const old = await master(others(sentinel))
+    await old.kill()
+    await untilReplaced(old, others(sentinel))
+    for (const node of [old, sentinel]) node.start()
+    await hasten(sentinel)
+    await untilWhole()
+  }
+
+  async function misleadBy(nth: number): Promise<void> {
+    const sentinel = sentinels[nth] as Node
+    const old = await master()
+    const count = await countClients(old)
+    for (const node of [sentinel, old]) node.signal('SIGSTOP')
+    await untilReplaced(old, others(sentinel))
+    const next = await master(others(sentinel))
+    await untilUsed(next, count)
+    for (const other of others(sentinel)) other.signal('SIGSTOP')
+    for (const node of [sentinel, old]) node.signal('SIGCONT')
+    if ((await masterPortOf(sentinel)) !== old.port) throw new Error('The Sentinel that was frozen knows the new master')
+    for (const type of ['pubsub', 'normal']) await next.client.call('CLIENT', 'KILL', 'TYPE', type)
+    await untilUsed(next, count)
+    for (const other of others(sentinel)) other.signal('SIGCONT')
+    await untilWhole()
+  }
+
+  function others(sentinel: Node): Node[] {
+    return sentinels.filter(one => one !== sentinel)
+  }
+
+  /** All of these Sentinels name another one. */
+  async function untilReplaced(old: Node, witnesses: readonly Node[] = sentinels): Promise<void> {
+    const isReplaced = async () => (await Promise.all(witnesses.map(masterPortOf))).every(port => port !== old.port)
+    await until('a replica has taken over', isReplaced, patience)
+  }
+
+  async function prefers({ client: sentinel }: Node, wanted: Node): Promise<boolean> {
+    const replicas = ((await sentinel.call('SENTINEL', 'REPLICAS', masterName)) as unknown[]).map(fieldsOf)
+    return replicas.every(({ port, 'slave-priority': priority }) => (port === wanted.port) === (priority === '1'))
+  }
+
+  async function untilUsed(server: Node, clients: number): Promise<void> {
+    await until('all clients are connected to the new master', async () => (await countClients(server)) >= clients, patience)
+  }
+
+  /** Sentinels and replicas are clients too. */
+  async function countClients({ client: server }: Node): Promise<number> {
+    const lines = String(await server.call('CLIENT', 'LIST')).split('\n')
+    return lines.filter(line => / flags=[NPb]/.test(line) && !line.includes(' name=sentinel-')).length
+  }
+
+  async function close(): Promise<void> {
+    client.disconnect()
+    await closeAll()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -8,6 +8,7 @@ const flow = (...names: string[]) => names.map(name => `test/flow/${name}.test.t
 const slow = (...names: string[]) => names.map(name => `test/slow/${name}.test.ts`)
 const always = (...names: string[]) => names.map(name => `test/faults/${name}.test.ts`)
 const demand = (...names: string[]) => names.map(name => `test/faults/demand/${name}.test.ts`)
+const sentinels = 'packages/broker/src/sentinels.test.ts'
 
 export const faults: readonly Fault[] = [
   { name: 'a worker is killed in mid-stream', tests: [...flow('recover-worker'), 'test/slow/killed-workers.test.ts'] },
@@ -96,4 +97,10 @@ export const faults: readonly Fault[] = [
   { name: 'Postgres fails over to a synchronous standby', tests: demand('failover') },
   { name: 'Postgres fails over to a standby that is behind', tests: demand('failover') },
   { name: 'two versions run side by side during an upgrade, and during the way back', tests: demand('upgrade') },
+  { name: 'a Redis master that Sentinels watch is killed', tests: demand('sentinel') },
+  { name: 'a Redis master that Sentinels watch is killed after its replicas were cut off', tests: demand('sentinel') },
+  { name: 'a Redis master that Sentinels watch is frozen, and wakes after it was replaced', tests: [...demand('sentinel'), sentinels] },
+  { name: 'a Sentinel promotes a replica by order, and the old master again', tests: demand('sentinel') },
+  { name: 'a Sentinel is dead or frozen during a failover', tests: [...demand('sentinel'), sentinels] },
+  { name: 'a Sentinel that was frozen during a failover names the old master', tests: [...demand('sentinel'), sentinels] },
 ]

@@ -1,17 +1,18 @@
 /** On a cluster (`npm run test:cluster`): what a log pushes does not cross the bus of the cluster. */
+import { parseRedisUrl } from '@rivulet/runtime/redis-url'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 
-const addresses = inject('redisUrl').replace('redis://', '').split(',')
+const { kind, addresses } = parseRedisUrl(inject('redisUrl'))
 const messages = 200
 
-describe.skipIf(addresses.length === 1)('with a cluster (one server has no bus)', () => {
+describe.skipIf(kind !== 'cluster')('with a cluster (one server has no bus)', () => {
   let servers: Redis[]
   let platform: Platform
 
   beforeAll(async () => {
-    servers = addresses.map(address => new Redis(`redis://${address}`))
+    servers = addresses.map(address => new Redis(address))
     platform = await startPlatform()
   })
   afterAll(async () => {

@@ -5,7 +5,8 @@
  * A run that leaves something behind fails: a client of either server, or a process that a test started. Processes are known by a variable
  * in their environment, which reaches whatever a test starts, also when its parent is gone.
  *
- * RIVULET_TEST_REDIS=cluster makes the Redis a cluster of three; RIVULET_TEST_ENGINES=embedded leaves PATH aside; RIVULET_TEST_KEEP=1 keeps the folder.
+ * RIVULET_TEST_REDIS=cluster or =sentinel makes the Redis one of several servers; RIVULET_TEST_ENGINES=embedded leaves PATH aside; RIVULET_TEST_KEEP=1 keeps
+ * the folder.
  */
 import { randomUUID } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,13 +14,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type Engine, startPostgres, startRedis } from '@rivulet/engines'
+import { type Engine, startPostgres } from '@rivulet/engines'
 import pg from 'pg'
 import type { ProvidedContext } from 'vitest'
 import type { TestProject } from 'vitest/node'
 import { bundleFiles, bundlePrograms } from '../../../scripts/bundle.ts'
 import { leftoverPostgresClients, leftoverProcesses, leftoverRedisClients, runVariable } from '../process/leftovers.ts'
-import { type RedisCluster, startRedisCluster } from './redis-cluster.ts'
+import { startTestRedis } from './test-redis.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -73,7 +74,7 @@ async function openEngines(): Promise<RunEngines> {
       ...{ base: JSON.stringify(pathToFileURL(root).href), external: ['vite', './vite-config.ts'] },
     }),
   ])
-  const [redis, postgres, whyNot] = await Promise.all([openRedis(), startPostgres(options), bundling.then(() => null, String)])
+  const [redis, postgres, whyNot] = await Promise.all([startTestRedis(options), startPostgres(options), bundling.then(() => null, String)])
   await relax(postgres)
   console.log(`Tests use ${redis.description}\n      and ${postgres.description}`)
   for (const { lost, description } of [redis, postgres]) void lost.then(how => console.error(`Lost ${description}: ${how}`))
@@ -82,8 +83,7 @@ async function openEngines(): Promise<RunEngines> {
   return { redisUrl: redis.url, postgresUrl: postgres.url, programs: { folder: programs, whyNot }, close }
 
   async function close(): Promise<void> {
-    const redisUrls = 'urls' in redis ? redis.urls : [redis.url]
-    const leftovers = await waitForNone(() => findLeftovers(runId, redisUrls, postgres))
+    const leftovers = await waitForNone(() => findLeftovers(runId, redis.urls, postgres))
     await Promise.all([redis.stop(), postgres.stop()])
     if (process.env.RIVULET_TEST_KEEP === '1') console.log(`Kept ${folder}`)
     else rmSync(folder, { recursive: true, force: true })
@@ -91,10 +91,6 @@ async function openEngines(): Promise<RunEngines> {
     // vitest only prints what a teardown throws.
     process.exitCode = 1
     throw new Error(`The tests left behind:\n${leftovers.map(leftover => `  ${leftover}`).join('\n')}`)
-  }
-
-  function openRedis(): Promise<Engine | RedisCluster> {
-    return process.env.RIVULET_TEST_REDIS === 'cluster' ? startRedisCluster(folder) : startRedis(options)
   }
 }
 

@@ -34,7 +34,7 @@ export type FaultySentinels = {
 
 export async function startFaultySentinels(): Promise<FaultySentinels> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
-  const { url, servers, sentinels, master, untilWhole, close: closeAll } = await startRedisSentinels({ folder })
+  const { url, servers, sentinels, master, untilWhole, close: closeAll } = await startRedisSentinels({ folder, downAfterMs: 1_500 })
   const client = connectRedis('blocking', { url, onError: () => {} }) as Redis
   return {
     ...{
@@ -155,7 +155,7 @@ export async function startFaultySentinels(): Promise<FaultySentinels> {
   /** Sentinels and replicas are clients too. */
   async function countClients({ client: server }: Node): Promise<number> {
     const lines = String(await server.call('CLIENT', 'LIST')).split('\n')
-    return lines.filter(line => / flags=[NPb]/.test(line) && !line.includes(' name=sentinel-')).length
+    return lines.filter(line => / flags=[NPb]/.test(line) && !/ name=(sentinel-|rivulet-engines)/.test(line)).length
   }
 
   async function close(): Promise<void> {

@@ -8,7 +8,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from '@rivulet/engines'
-import { Cluster, Redis } from 'ioredis'
+import { Redis } from 'ioredis'
 import { freePort } from '../free-port.ts'
 
 const size = 3
@@ -56,17 +56,6 @@ export async function startRedisCluster(folder: string): Promise<RedisCluster> {
 
 function freePorts(): Promise<string[]> {
   return Promise.all(Array.from({ length: size }, freePort))
-}
-
-/** A client of the run's Redis, whichever it is: a cluster takes the same commands. */
-export function connectTestRedis(url: string): Redis {
-  const ports = portsOf(url)
-  return ports.length === 1 ? new Redis(url) : (new Cluster(ports.map(port => ({ host: '127.0.0.1', port }))) as unknown as Redis)
-}
-
-/** Where the run's Redis listens. */
-export function portsOf(url: string): number[] {
-  return url.split(',').map(address => Number(address.slice(address.lastIndexOf(':') + 1)))
 }
 
 function startServer(program: string, dir: string, port: string, busPort: string): ChildProcess {

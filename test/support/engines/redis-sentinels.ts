@@ -16,15 +16,15 @@ export const masterName = 'main'
 const replicas = 2
 const quorum = 2
 const sentinelCount = 3
-/** After so long without a reply, a Sentinel takes a server for dead. */
-const downAfterMs = 1_500
 const failoverTimeoutMs = 4_000
 export const patience = { timeoutMs: 90_000, intervalMs: 100 }
 
 export type SentinelOptions = {
   folder: string
-  /** Default none. The URL has it. */
-  login?: { username: string; password: string; sentinelUsername: string; sentinelPassword: string }
+  /** After so long without a reply, a Sentinel takes a server for dead. */
+  downAfterMs: number
+  /** Default none. The URL has it. `sentinelRules`: what its user may do, in the words of an ACL. */
+  login?: { username: string; password: string; sentinelUsername: string; sentinelPassword: string; sentinelRules: string }
   /** Default no TLS. */
   certificate?: Certificate
 }
@@ -43,7 +43,7 @@ export type RedisSentinels = {
   close(): Promise<void>
 }
 
-export async function startRedisSentinels({ folder, login, certificate }: SentinelOptions): Promise<RedisSentinels> {
+export async function startRedisSentinels({ folder, downAfterMs, login, certificate }: SentinelOptions): Promise<RedisSentinels> {
   const ports = await Promise.all(Array.from({ length: 1 + replicas + sentinelCount }, freePort))
   const [first = ''] = ports
   const tls = certificate && writeCertificate(certificate)
@@ -61,7 +61,8 @@ export async function startRedisSentinels({ folder, login, certificate }: Sentin
     writeFileSync(file, [...listen, 'bind 127.0.0.1', `dir ${dir}`, 'daemonize no', ...settings, ''].join('\n'), { mode: 0o600 })
     let process = run()
     const client = new Redis({
-      ...{ host: '127.0.0.1', port: Number(port), retryStrategy: () => 50, maxRetriesPerRequest: null, enableReadyCheck: false, ...access },
+      ...{ host: '127.0.0.1', port: Number(port), connectionName: 'rivulet-engines', ...access },
+      ...{ retryStrategy: () => 50, maxRetriesPerRequest: null, enableReadyCheck: false },
       ...(certificate && { tls: { ca: certificate.cert } }),
     })
     client.on('error', () => {})
@@ -84,7 +85,9 @@ export async function startRedisSentinels({ folder, login, certificate }: Sentin
     return [
       ...['save ""', 'appendonly yes', 'repl-diskless-sync-delay 0', 'maxmemory-policy noeviction'],
       ...(port === first ? [] : [`replicaof 127.0.0.1 ${first}`]),
-      ...(login ? [`requirepass ${login.password}`, `masterauth ${login.password}`, userLine(login.username, login.password)] : []),
+      ...(login
+        ? [`requirepass ${login.password}`, `masterauth ${login.password}`, userLine(login.username, login.password, '~* &* +@all')]
+        : []),
     ]
   }
 
@@ -95,7 +98,12 @@ export async function startRedisSentinels({ folder, login, certificate }: Sentin
       `sentinel failover-timeout ${masterName} ${failoverTimeoutMs}`,
       `sentinel parallel-syncs ${masterName} ${replicas}`,
       ...(login ? [`sentinel auth-pass ${masterName} ${login.password}`, `requirepass ${login.sentinelPassword}`] : []),
-      ...(login ? [`sentinel sentinel-pass ${login.sentinelPassword}`, sentinelUserLine(login)] : []),
+      ...(login
+        ? [
+            `sentinel sentinel-pass ${login.sentinelPassword}`,
+            userLine(login.sentinelUsername, login.sentinelPassword, login.sentinelRules),
+          ]
+        : []),
     ]
   }
 
@@ -182,13 +190,8 @@ export function fieldsOf(reply: unknown): Record<string, string> {
   return Object.fromEntries(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
 }
 
-function userLine(name: string, password: string): string {
-  return `user ${name} on >${password} ~* &* +@all`
-}
-
-/** What docs/scaling.md lets the login of Rivulet do. */
-function sentinelUserLine({ sentinelUsername, sentinelPassword }: NonNullable<SentinelOptions['login']>): string {
-  return `user ${sentinelUsername} on >${sentinelPassword} -@all +client|setname +sentinel|master +sentinel|get-master-addr-by-name`
+function userLine(name: string, password: string, rules: string): string {
+  return `user ${name} on >${password} ${rules}`
 }
 
 async function end(process: ChildProcess): Promise<void> {

@@ -14,9 +14,9 @@ export async function leftoverRedisClients(url: string): Promise<string[]> {
     const lines = String(await client.client('LIST'))
       .trim()
       .split('\n')
-    // The embedded server is a client of itself.
+    // The embedded server is a client of itself; a Sentinel, a replica and its master are clients of each other.
     return lines
-      .filter(line => !line.startsWith(`id=${own} `) && !line.includes(' name=rivulet-engines '))
+      .filter(line => !line.startsWith(`id=${own} `) && !/ name=(rivulet-engines|sentinel-)| flags=[MS]/.test(line))
       .map(line => `Redis client ${line}`)
   } finally {
     client.disconnect()

@@ -1,0 +1,55 @@
+/** An API and a worker that reach Redis by Sentinels, over TLS, with a login of the servers and the one of the Sentinels in docs/security.md. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { hasNativeRedis } from '../support/engines/private-redis.ts'
+import { startRedisSentinels } from '../support/engines/redis-sentinels.ts'
+import { createCertificate } from '../support/engines/tls-proxy.ts'
+import { withPlatform } from '../support/platform/platform.ts'
+import { blocksOf } from '../support/texts/fenced-blocks.ts'
+import { until } from '../support/until.ts'
+
+const page = readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8')
+const lines = blocksOf(page).flatMap(({ text }) => text.split('\n'))
+
+test.skipIf(!hasNativeRedis)('turns run before and after a failover, and a Sentinel refuses nothing of that', async context => {
+  const certificate = createCertificate()
+  if (!certificate) return context.skip('no openssl')
+  const [, sentinelUsername = '', sentinelPassword = '', sentinelRules = ''] =
+    lines.map(line => /^user (sentinel-\S+) on >(\S+) (.*)$/.exec(line)).find(Boolean) ?? []
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
+  const login = { username: 'rivulet', password: 'of-servers', sentinelUsername, sentinelPassword, sentinelRules }
+  const redis = await startRedisSentinels({ folder, downAfterMs: 3_000, login, certificate })
+  onTestFinished(async () => {
+    await redis.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await withPlatform({ workers: 0 }, async platform => {
+    const trusting = { REDIS_URL: redis.url, NODE_EXTRA_CA_CERTS: certificate.path }
+    const api = await platform.startApi({ env: trusting })
+    await platform.startWorker({ ...trusting, RIVULET_URL: api.url, RIVULET_TRANSPORT: 'redis' })
+    const client = platform.clientOf(api)
+    const run = async () => (await client.finishedTask({ agent: 'echo', input: 'hello' })).task.status
+    expect(await run()).toBe('completed')
+    const old = await redis.master()
+    await old.kill()
+    await until('a replica has taken over', async () => (await redis.master()) !== old)
+    expect(await run()).toBe('completed')
+    const refused = (await Promise.all(redis.sentinels.map(({ client: sentinel }) => sentinel.call('ACL', 'LOG')))) as unknown[][]
+    // Clients introduce themselves with SETINFO, which Redis 7.0 does not know, and do without.
+    expect(
+      refused
+        .flat()
+        .map(entry => JSON.stringify(entry))
+        .filter(entry => !entry.includes('client|setinfo')),
+    ).toEqual([])
+
+    const REDIS_URL = redis.url.replace(sentinelPassword, 'guess')
+    const stranger = await platform.startApi({ env: { ...trusting, REDIS_URL, LOG_LEVEL: 'debug' }, untilReady: false })
+    const reason = /No Sentinel knows the master main: 127\.0\.0\.1:\d+: WRONGPASS/
+    await until('it logs why it has no Redis', () => reason.test(JSON.stringify(stranger.lines)))
+    expect(JSON.stringify(stranger.lines)).not.toMatch(/guess|of-servers/)
+    expect((await fetch(`${stranger.url}/readyz`)).status).toBe(503)
+  })
+})

@@ -79,7 +79,7 @@ function createSentinels({ addresses, masterName, sentinelLogin, isTls }: Sentin
     asking = null
   }
 
-  /** Connections that are opened at the same time share the answers. */
+  /** Connections that are opened at the same time share one question. */
   function ask(): Promise<void> {
     if (asking) return asking
     const current = askAll().finally(() => {

@@ -64,7 +64,8 @@ export function sentinelStrikes(sentinels: () => FaultySentinels | null): Strike
     ['freeze the master until it is replaced', faulty => faulty.replaceFrozenMaster()],
     ['promote a replica, and the master again', faulty => faulty.promoteThereAndBack()],
     ['kill the master while a Sentinel is dead', (faulty, random) => faulty.killMasterWithout(oneOf3(random))],
-    ['a Sentinel that was frozen during the failover names the old master', (faulty, random) => faulty.misleadBy(oneOf3(random))],
+    ['freeze the master and a Sentinel', (faulty, random) => faulty.freezeMasterAnd(oneOf3(random))],
+    ['a Sentinel that missed the failover names the old master', (faulty, random) => faulty.misleadBy(oneOf3(random))],
   ])
 }
 

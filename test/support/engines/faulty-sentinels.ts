@@ -27,7 +27,12 @@ export type FaultySentinels = {
   promoteThereAndBack(): Promise<void>
   /** Kills the master while the nth Sentinel is dead. */
   killMasterWithout(nth: number): Promise<void>
-  /** Freezes the master and the nth Sentinel until a replica has taken over. Then both wake, only that Sentinel replies, and all clients connect again. */
+  /** Freezes the master and the nth Sentinel until a replica has taken over; both wake at once. */
+  freezeMasterAnd(nth: number): Promise<void>
+  /**
+   * Freezes the master, and the nth Sentinel is dead, until a replica has taken over. Then both are back, only that Sentinel replies, and it names the old
+   * master; all connections are closed, and have to find the new master. (One that was frozen would learn of it at once, by what is left in its sockets.)
+   */
   misleadBy(nth: number): Promise<void>
   close(): Promise<void>
 }
@@ -37,19 +42,9 @@ export async function startFaultySentinels(): Promise<FaultySentinels> {
   const { url, servers, sentinels, master, untilWhole, close: closeAll } = await startRedisSentinels({ folder, downAfterMs: 1_500 })
   const client = connectRedis('blocking', { url, onError: () => {} }) as Redis
   return {
-    ...{
-      urls: { api: url, worker: url },
-      env: {},
-      client,
-      killMaster,
-      killMasterAlone,
-      freezeMaster,
-      replaceFrozenMaster,
-      promoteThereAndBack,
-      killMasterWithout,
-      misleadBy,
-      close,
-    },
+    ...{ urls: { api: url, worker: url }, env: {}, client },
+    ...{ killMaster, killMasterAlone, freezeMaster, replaceFrozenMaster, promoteThereAndBack },
+    ...{ killMasterWithout, freezeMasterAnd, misleadBy, close },
   }
 
   async function killMaster(): Promise<void> {
@@ -116,19 +111,33 @@ export async function startFaultySentinels(): Promise<FaultySentinels> {
     await untilWhole()
   }
 
+  async function freezeMasterAnd(nth: number): Promise<void> {
+    const frozen = [sentinels[nth] as Node, await master()] as const
+    for (const node of frozen) node.signal('SIGSTOP')
+    await untilReplaced(frozen[1], others(frozen[0]))
+    for (const node of frozen) node.signal('SIGCONT')
+    await untilWhole()
+  }
+
   async function misleadBy(nth: number): Promise<void> {
     const sentinel = sentinels[nth] as Node
     const old = await master()
     const count = await countClients(old)
-    for (const node of [sentinel, old]) node.signal('SIGSTOP')
+    await sentinel.kill()
+    old.signal('SIGSTOP')
     await untilReplaced(old, others(sentinel))
     const next = await master(others(sentinel))
     await untilUsed(next, count)
     for (const other of others(sentinel)) other.signal('SIGSTOP')
-    for (const node of [sentinel, old]) node.signal('SIGCONT')
-    if ((await masterPortOf(sentinel)) !== old.port) throw new Error('The Sentinel that was frozen knows the new master')
+    old.signal('SIGCONT')
+    sentinel.start()
+    // It would make the new master a replica of the old one after four of these periods.
+    await sentinel.client.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', '60000')
     for (const type of ['pubsub', 'normal']) await next.client.call('CLIENT', 'KILL', 'TYPE', type)
     await untilUsed(next, count)
+    if ((await masterPortOf(sentinel)) !== old.port) throw new Error('The Sentinel knows the new master, and misled nobody')
+    await sentinel.client.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', '2000')
+    await hasten(sentinel)
     for (const other of others(sentinel)) other.signal('SIGCONT')
     await untilWhole()
   }

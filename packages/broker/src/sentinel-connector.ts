@@ -1,4 +1,4 @@
-/** How ioredis connects to the master that Sentinels watch. A connection is a class of options, so it survives `duplicate()`, with which BullMQ opens its own. */
+/** How ioredis connects to the master that Sentinels name. It is an option of a connection, so it survives `duplicate()`, by which BullMQ opens its own. */
 import { connect as connectPlain, Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { AbstractConnector } from 'ioredis'

@@ -53,7 +53,8 @@ function createSentinels({ addresses, masterName, sentinelLogin, isTls }: Sentin
         epochs.delete(socket)
         endIfUnused()
       })
-      timer ??= setTimeout(watch, askEveryMs)
+      // If no Sentinel replies, the connections stay as they are.
+      timer ??= setInterval(() => ask().catch(() => {}), askEveryMs)
       return socket
     } finally {
       connecting -= 1
@@ -61,18 +62,9 @@ function createSentinels({ addresses, masterName, sentinelLogin, isTls }: Sentin
     }
   }
 
-  function watch(): void {
-    // If no Sentinel replies, the connections stay as they are.
-    ask()
-      .catch(() => {})
-      .finally(() => {
-        timer = epochs.size > 0 ? setTimeout(watch, askEveryMs) : null
-      })
-  }
-
   function endIfUnused(): void {
     if (connecting > 0 || epochs.size > 0) return
-    if (timer) clearTimeout(timer)
+    if (timer) clearInterval(timer)
     for (const client of clients) client.disconnect()
     timer = null
     clients = []

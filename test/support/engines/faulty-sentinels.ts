@@ -135,7 +135,7 @@ export async function startFaultySentinels(): Promise<FaultySentinels> {
     await sentinel.client.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', '60000')
     for (const type of ['pubsub', 'normal']) await next.client.call('CLIENT', 'KILL', 'TYPE', type)
     await untilUsed(next, count)
-    if ((await masterPortOf(sentinel)) !== old.port) throw new Error('The Sentinel knows the new master, and misled nobody')
+    if ((await masterPortOf(sentinel)) !== old.port) throw new Error('The Sentinel knows the new master, and misled no process')
     await sentinel.client.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', '2000')
     await hasten(sentinel)
     for (const other of others(sentinel)) other.signal('SIGCONT')

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createCertificate, hasOpenssl } from '../support/engines/certificate.ts'
 import { hasNativeRedis } from '../support/engines/private-redis.ts'
 import { startRedisSentinels } from '../support/engines/redis-sentinels.ts'
-import { createCertificate } from '../support/engines/tls-proxy.ts'
 import { withPlatform } from '../support/platform/platform.ts'
 import { blocksOf } from '../support/texts/fenced-blocks.ts'
 import { until } from '../support/until.ts'
@@ -13,12 +13,14 @@ import { until } from '../support/until.ts'
 const page = readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8')
 const lines = blocksOf(page).flatMap(({ text }) => text.split('\n'))
 
-test.skipIf(!hasNativeRedis)('turns run before and after a failover, and a Sentinel refuses nothing of that', async context => {
-  const certificate = createCertificate()
-  if (!certificate) return context.skip('no openssl')
+const isPossible = hasNativeRedis && hasOpenssl
+const reason = isPossible ? '' : ' (skipped: no redis-server or no openssl on PATH)'
+
+test.skipIf(!isPossible)(`turns run before and after a failover, and a Sentinel refuses nothing of that${reason}`, async () => {
   const [, sentinelUsername = '', sentinelPassword = '', sentinelRules = ''] =
     lines.map(line => /^user (sentinel-\S+) on >(\S+) (.*)$/.exec(line)).find(Boolean) ?? []
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
+  const certificate = createCertificate(folder)
   const login = { username: 'rivulet', password: 'of-servers', sentinelUsername, sentinelPassword, sentinelRules }
   const redis = await startRedisSentinels({ folder, downAfterMs: 3_000, login, certificate })
   onTestFinished(async () => {
@@ -47,8 +49,8 @@ test.skipIf(!hasNativeRedis)('turns run before and after a failover, and a Senti
 
     const REDIS_URL = redis.url.replace(sentinelPassword, 'guess')
     const stranger = await platform.startApi({ env: { ...trusting, REDIS_URL, LOG_LEVEL: 'debug' }, untilReady: false })
-    const reason = /No Sentinel knows the master main: 127\.0\.0\.1:\d+: WRONGPASS/
-    await until('it logs why it has no Redis', () => reason.test(JSON.stringify(stranger.lines)))
+    const why = /No Sentinel knows the master main: 127\.0\.0\.1:\d+: WRONGPASS/
+    await until('it logs why it has no Redis', () => why.test(JSON.stringify(stranger.lines)))
     expect(JSON.stringify(stranger.lines)).not.toMatch(/guess|of-servers/)
     expect((await fetch(`${stranger.url}/readyz`)).status).toBe(503)
   })

@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
+import type { Certificate } from './certificate.ts'
 import { nativeRedis } from './private-redis.ts'
-import type { Certificate } from './tls-proxy.ts'
 
 export const masterName = 'main'
 const replicas = 2
@@ -46,7 +46,7 @@ export type RedisSentinels = {
 export async function startRedisSentinels({ folder, downAfterMs, login, certificate }: SentinelOptions): Promise<RedisSentinels> {
   const ports = await Promise.all(Array.from({ length: 1 + replicas + sentinelCount }, freePort))
   const [first = ''] = ports
-  const tls = certificate && writeCertificate(certificate)
+  const tls = certificate && tlsSettings(certificate)
   const servers = ports.slice(0, 1 + replicas).map(port => startNode(port, serverSettings(port), [], serverAccess()))
   const sentinels = ports.slice(1 + replicas).map(port => startNode(port, sentinelSettings(), ['--sentinel'], sentinelAccess()))
   await untilWhole()
@@ -107,17 +107,8 @@ export async function startRedisSentinels({ folder, downAfterMs, login, certific
     ]
   }
 
-  function writeCertificate({ key, cert }: Certificate): string[] {
-    const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-    writeFileSync(keyFile, key, { mode: 0o600 })
-    writeFileSync(certFile, cert)
-    return [
-      `tls-key-file ${keyFile}`,
-      `tls-cert-file ${certFile}`,
-      `tls-ca-cert-file ${certFile}`,
-      'tls-auth-clients no',
-      'tls-replication yes',
-    ]
+  function tlsSettings({ keyPath, path }: Certificate): string[] {
+    return [`tls-key-file ${keyPath}`, `tls-cert-file ${path}`, `tls-ca-cert-file ${path}`, 'tls-auth-clients no', 'tls-replication yes']
   }
 
   function serverAccess(): { password?: string } {

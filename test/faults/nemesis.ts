@@ -3,9 +3,9 @@
  * all it needs. The platform must handle the effect of a fault on running work.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FaultyCluster } from '../support/engines/faulty-cluster.ts'
-import type { FaultySentinels } from '../support/engines/faulty-sentinels.ts'
-import { hasNativeRedis } from '../support/engines/private-redis.ts'
+import type { FaultyCluster } from '../support/engines/redis/faulty-cluster.ts'
+import type { FaultySentinels } from '../support/engines/redis/faulty-sentinels.ts'
+import { hasNativeRedis } from '../support/engines/redis/private-redis.ts'
 import type { Bench } from './bench.ts'
 
 export type Strike = {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
-import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { type PrivateRedis, startPrivateRedis } from '../support/engines/redis/private-redis.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { twoContentsIn } from '../support/judge/one-content.ts'
 import { type Platform, readLog, startPlatform } from '../support/platform/platform.ts'

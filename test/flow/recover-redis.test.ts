@@ -5,7 +5,7 @@
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/redis/private-redis.ts'
 import { createGate } from '../support/gate.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { metric } from '../support/platform/metrics.ts'

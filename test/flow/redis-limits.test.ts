@@ -1,7 +1,7 @@
 /** A Redis that is nearly full, and one that may evict: new work is refused before anything is lost, and no process starts on the wrong one. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
-import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { type PrivateRedis, startPrivateRedis } from '../support/engines/redis/private-redis.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'

@@ -1,7 +1,7 @@
 /** The logins of Redis in docs/security.md: with them, turns run and nothing is refused that they need; everything else is refused. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { documentedLogins, refusalsIn } from '../support/engines/redis-logins.ts'
+import { documentedLogins, refusalsIn } from '../support/engines/redis/redis-logins.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 

@@ -1,7 +1,7 @@
 /** Redis loses data, contains garbage or is unavailable while viewers watch: they receive snapshots, and none of them ends with a wrong text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { repeat, rest, say, scripted, seededRandom } from '../support/agents/scripts.ts'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/redis/private-redis.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'

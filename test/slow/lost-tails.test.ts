@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fail, repeat, rest, type Step, say, seededRandom } from '../support/agents/scripts.ts'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/redis/private-redis.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewers/viewer.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/redis/private-redis.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, readLog, startPlatform } from '../support/platform/platform.ts'
 import type { Client } from '../support/platform/platform-client.ts'

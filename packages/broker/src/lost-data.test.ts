@@ -3,7 +3,7 @@
  * may lack entries.
  */
 import { describe, expect, test, vi } from 'vitest'
-import { hasNativeRedis, startRedisOfTest } from '../../../test/support/engines/private-redis.ts'
+import { hasNativeRedis, startRedisOfTest } from '../../../test/support/engines/redis/private-redis.ts'
 import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
 
 describe.skipIf(!hasNativeRedis)(

@@ -3,7 +3,7 @@
  * processes and of Postgres at random, from as many seeds as `--runs` says.
  */
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { type FaultyCluster, startFaultyCluster, whyNoCluster } from '../../support/engines/faulty-cluster.ts'
+import { type FaultyCluster, startFaultyCluster, whyNoCluster } from '../../support/engines/redis/faulty-cluster.ts'
 import { startBench } from '../bench.ts'
 import { createJudge } from '../judge-runs.ts'
 import { clusterStrikes } from '../nemesis.ts'

@@ -3,7 +3,7 @@
  * and is judged chapter by chapter: each is a seed of its own.
  */
 import { afterAll, test } from 'vitest'
-import { hasNativeRedis } from '../../support/engines/private-redis.ts'
+import { hasNativeRedis } from '../../support/engines/redis/private-redis.ts'
 import { startBench } from '../bench.ts'
 import { createJudge } from '../judge-runs.ts'
 import { strikesFor } from '../nemesis.ts'

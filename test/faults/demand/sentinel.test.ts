@@ -3,8 +3,8 @@
  * them and those of the processes and of Postgres at random, from as many seeds as `--runs` says.
  */
 import { afterAll, describe, test } from 'vitest'
-import { type FaultySentinels, startFaultySentinels } from '../../support/engines/faulty-sentinels.ts'
-import { hasNativeRedis } from '../../support/engines/private-redis.ts'
+import { type FaultySentinels, startFaultySentinels } from '../../support/engines/redis/faulty-sentinels.ts'
+import { hasNativeRedis } from '../../support/engines/redis/private-redis.ts'
 import { startBench } from '../bench.ts'
 import { createJudge } from '../judge-runs.ts'
 import { sentinelStrikes } from '../nemesis.ts'

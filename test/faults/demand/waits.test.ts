@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Message } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type PrivateRedis, startPrivateRedis } from '../../support/engines/private-redis.ts'
+import { type PrivateRedis, startPrivateRedis } from '../../support/engines/redis/private-redis.ts'
 import { faultsOf } from '../../support/judge/task-laws.ts'
 import { type Platform, readLog, shortLease, startPlatform } from '../../support/platform/platform.ts'
 import { until } from '../../support/until.ts'

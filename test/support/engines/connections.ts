@@ -6,7 +6,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { inject, vi } from 'vitest'
-import { portsOf } from './test-redis.ts'
+import { portsOf } from './redis/test-redis.ts'
 
 const sockets = new Set<Socket>()
 

@@ -20,7 +20,7 @@ import type { ProvidedContext } from 'vitest'
 import type { TestProject } from 'vitest/node'
 import { bundleFiles, bundlePrograms } from '../../../scripts/bundle.ts'
 import { leftoverPostgresClients, leftoverProcesses, leftoverRedisClients, runVariable } from '../process/leftovers.ts'
-import { startTestRedis } from './test-redis.ts'
+import { startTestRedis } from './redis/test-redis.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,7 +1,7 @@
 /** What deltas cost Redis, by its own count of commands. */
 import { createKeys, createLogAnnouncer, createLogWriter, encodeEvent } from '@rivulet/broker'
 import { expect, test } from 'vitest'
-import { startRedisOfTest } from '../../../../test/support/engines/private-redis.ts'
+import { startRedisOfTest } from '../../../../test/support/engines/redis/private-redis.ts'
 import { newTask } from '../../../../test/support/platform/logs.ts'
 import { createAppender } from './appender.ts'
 

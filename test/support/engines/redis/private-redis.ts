@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { type Engine, startRedis } from '@rivulet/engines'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
-import { until } from '../until.ts'
+import { until } from '../../until.ts'
 
 /** The server from PATH, if one is used. It keeps an append-only file, and can be part of a cluster. */
 export const nativeRedis = process.env.RIVULET_TEST_ENGINES === 'embedded' ? undefined : ['valkey-server', 'redis-server'].find(canRun)

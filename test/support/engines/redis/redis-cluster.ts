@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from '@rivulet/engines'
 import { Redis } from 'ioredis'
-import { freePort } from '../free-port.ts'
+import { freePort } from '../../free-port.ts'
 
 const size = 3
 const slots = 16_384

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectRedis } from '@rivulet/broker'
 import type { Redis } from 'ioredis'
-import { until } from '../until.ts'
+import { until } from '../../until.ts'
 import { fieldsOf, hasten, masterName, masterPortOf, type Node, patience, startRedisSentinels } from './redis-sentinels.ts'
 
 export type FaultySentinels = {

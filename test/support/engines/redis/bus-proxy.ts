@@ -6,8 +6,8 @@
  */
 import type { Socket } from 'node:net'
 import { connect, createServer } from 'node:tls'
-import { freePort } from '../free-port.ts'
-import type { Certificate } from './certificate.ts'
+import { freePort } from '../../free-port.ts'
+import type { Certificate } from '../certificate.ts'
 
 /** Where the header has the sender's id, 40 characters. */
 const senderAt = 40

@@ -1,12 +1,12 @@
 /** The logins of Redis that docs/security.md prescribes, so that tests use them as a reader would. */
 import { readFileSync } from 'node:fs'
-import { blocksOf } from '../texts/fenced-blocks.ts'
+import { blocksOf } from '../../texts/fenced-blocks.ts'
 
 export type RedisLogin = { name: string; password: string; rules: string }
 
 /** @param prefix of the keys, instead of that of the document */
 export function documentedLogins(prefix = 'rivulet'): RedisLogin[] {
-  const page = readFileSync(new URL('../../../docs/security.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../../../docs/security.md', import.meta.url), 'utf8')
   return blocksOf(page).flatMap(({ text }) =>
     Array.from(text.matchAll(/^user (\S+) (.*)$/gm), ([, name = '', rules = '']) => ({
       ...{ name, password: />(\S+)/.exec(rules)?.[1] ?? '', rules: rules.replace(/rivulet(?=:)/g, prefix) },

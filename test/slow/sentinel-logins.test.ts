@@ -1,24 +1,20 @@
 /** An API and a worker that reach Redis by Sentinels, over TLS, with a login of the servers and the one of the Sentinels in docs/security.md. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCertificate, hasOpenssl } from '../support/engines/certificate.ts'
 import { hasNativeRedis } from '../support/engines/redis/private-redis.ts'
+import { documentedSentinelLogin, refusalsIn } from '../support/engines/redis/redis-logins.ts'
 import { startRedisSentinels } from '../support/engines/redis/redis-sentinels.ts'
 import { withPlatform } from '../support/platform/platform.ts'
-import { blocksOf } from '../support/texts/fenced-blocks.ts'
 import { until } from '../support/until.ts'
-
-const page = readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8')
-const lines = blocksOf(page).flatMap(({ text }) => text.split('\n'))
 
 const isPossible = hasNativeRedis && hasOpenssl
 const reason = isPossible ? '' : ' (skipped: no redis-server or no openssl on PATH)'
 
 test.skipIf(!isPossible)(`turns run before and after a failover, and a Sentinel refuses nothing of that${reason}`, async () => {
-  const [, sentinelUsername = '', sentinelPassword = '', sentinelRules = ''] =
-    lines.map(line => /^user (sentinel-\S+) on >(\S+) (.*)$/.exec(line)).find(Boolean) ?? []
+  const { name: sentinelUsername, password: sentinelPassword, rules: sentinelRules } = documentedSentinelLogin()
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
   const certificate = createCertificate(folder)
   const login = { username: 'rivulet', password: 'of-servers', sentinelUsername, sentinelPassword, sentinelRules }
@@ -38,14 +34,8 @@ test.skipIf(!isPossible)(`turns run before and after a failover, and a Sentinel 
     await old.kill()
     await until('a replica has taken over', async () => (await redis.master()) !== old)
     expect(await run()).toBe('completed')
-    const refused = (await Promise.all(redis.sentinels.map(({ client: sentinel }) => sentinel.call('ACL', 'LOG')))) as unknown[][]
-    // Clients introduce themselves with SETINFO, which Redis 7.0 does not know, and do without.
-    expect(
-      refused
-        .flat()
-        .map(entry => JSON.stringify(entry))
-        .filter(entry => !entry.includes('client|setinfo')),
-    ).toEqual([])
+    const refused = await Promise.all(redis.sentinels.map(async sentinel => refusalsIn(await sentinel.client.call('ACL', 'LOG'))))
+    expect(refused.flat()).toEqual([])
 
     const REDIS_URL = redis.url.replace(sentinelPassword, 'guess')
     const stranger = await platform.startApi({ env: { ...trusting, REDIS_URL, LOG_LEVEL: 'debug' }, untilReady: false })

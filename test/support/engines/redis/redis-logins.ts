@@ -6,10 +6,29 @@ export type RedisLogin = { name: string; password: string; rules: string }
 
 /** @param prefix of the keys, instead of that of the document */
 export function documentedLogins(prefix = 'rivulet'): RedisLogin[] {
+  return allLogins()
+    .filter(({ name }) => !isOfSentinels(name))
+    .map(({ rules, ...login }) => ({ ...login, rules: rules.replace(/rivulet(?=:)/g, prefix) }))
+}
+
+/** Of the Sentinels, which know other commands than the servers. */
+export function documentedSentinelLogin(): RedisLogin {
+  const login = allLogins().find(({ name }) => isOfSentinels(name))
+  if (!login) throw new Error('docs/security.md has no login of Sentinels')
+  return login
+}
+
+function isOfSentinels(name: string): boolean {
+  return name.startsWith('sentinel-')
+}
+
+function allLogins(): RedisLogin[] {
   const page = readFileSync(new URL('../../../../docs/security.md', import.meta.url), 'utf8')
   return blocksOf(page).flatMap(({ text }) =>
     Array.from(text.matchAll(/^user (\S+) (.*)$/gm), ([, name = '', rules = '']) => ({
-      ...{ name, password: />(\S+)/.exec(rules)?.[1] ?? '', rules: rules.replace(/rivulet(?=:)/g, prefix) },
+      name,
+      password: />(\S+)/.exec(rules)?.[1] ?? '',
+      rules,
     })),
   )
 }

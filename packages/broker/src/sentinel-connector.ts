@@ -1,13 +1,13 @@
 /** How ioredis connects to the master that Sentinels name. It is an option of a connection, so it survives `duplicate()`, by which BullMQ opens its own. */
 import { connect as connectPlain, Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { AbstractConnector } from 'ioredis'
+import { AbstractConnector, type RedisOptions } from 'ioredis'
 import type { Master, Sentinels } from './sentinels.ts'
 
 type ConnectorOptions = { disconnectTimeout: number; tls?: ConnectionOptions }
 type EmitError = (type: 'error', error: Error) => void
 
-export function createSentinelConnector(sentinels: Sentinels) {
+export function createSentinelConnector(sentinels: Sentinels): NonNullable<RedisOptions['Connector']> {
   return class SentinelConnector extends AbstractConnector {
     readonly #tls: ConnectionOptions | undefined
     #master: Master | null = null

@@ -1,6 +1,6 @@
 /**
- * A Redis Cluster of six servers, with TLS and logins, under a nemesis: `npm run test:faults -- --cluster`. First each of its faults alone, then all of them and those of the
- * processes and of Postgres at random, from as many seeds as `--runs` says.
+ * A Redis Cluster of six servers, with TLS and logins, under a nemesis: `npm run test:faults -- --cluster`. First each of its faults alone, then all of
+ * them and those of the processes and of Postgres at random, from as many seeds as `--runs` says.
  */
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { type FaultyCluster, startFaultyCluster, whyNoCluster } from '../../support/engines/redis/faulty-cluster.ts'

@@ -1,7 +1,8 @@
 /**
- * The one way of a worker process to the logs. Appends of all its turns that arrive together are sent together: in one call of the transport. While a call is in flight the next appends are collected, so batches grow with the load and a lone append does not
- * wait. When many turns append faster than Redis takes it, the next call is delayed for a moment so that each turn merges more into one entry,
- * because an entry costs Redis and every API the same, whether it holds one word or ten.
+ * The one way of a worker process to the logs. Appends of all its turns that arrive together are sent together, in one call of the transport. While a call
+ * is in flight the next appends are collected, so batches grow with the load and a lone append does not wait. When many turns append faster than Redis takes
+ * it, the next call is delayed for a moment so that each turn merges more into one entry, because an entry costs Redis and every API the same, whether it
+ * holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendResult } from '@rivulet/broker'

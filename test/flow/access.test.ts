@@ -159,6 +159,13 @@ test('where only workers need a key, the listener of workers is closed for every
 describe('limits', () => {
   let api: ApiProcess
   let task: string
+  /** Held until the tests end, because Node closes the stream of a response that is collected as garbage, and so frees its place. */
+  const held: Response[] = []
+  const openStream = async (url: string, headers: Record<string, string>, signal: AbortSignal) => {
+    const response = await fetch(url, { headers, signal })
+    held.push(response)
+    return response
+  }
   beforeAll(async () => {
     api = await platform.startApi({
       env: {
@@ -193,7 +200,7 @@ describe('limits', () => {
     const [other, own] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'], 'default')]
     const token = (await connect({ url: platform.url, key: own.key }).tasks.get(task).createToken({ can: 'read' })).token
     const watch = (headers: Record<string, string>, query = '') =>
-      fetch(`${api.url}/v1/tasks/${task}/events?follow=true${query}`, { headers, signal: leaving.signal })
+      openStream(`${api.url}/v1/tasks/${task}/events?follow=true${query}`, headers, leaving.signal)
     const owner = { authorization: `Bearer ${own.key}` }
     expect((await watch(owner)).status).toBe(200)
     const second = await watch(owner)
@@ -236,7 +243,7 @@ describe('limits', () => {
       return response.status
     }
     const watch = async ({ url }: ApiProcess, key: string, id: string, signal: AbortSignal) => {
-      const response = await fetch(`${url}/v1/tasks/${id}/events?follow=true`, { headers: { authorization: `Bearer ${key}` }, signal })
+      const response = await openStream(`${url}/v1/tasks/${id}/events?follow=true`, { authorization: `Bearer ${key}` }, signal)
       if (response.status === 429) expect(await response.text()).toMatch(new RegExp(`"too_many_streams".*\\(${streams}\\)`))
       return response.status
     }
@@ -300,7 +307,7 @@ describe('limits', () => {
     const owner = connect({ url: platform.url, key: (await makeKey(['tasks:read'], 'default')).key }).tasks.get(task)
     const watch = async (token: string) => {
       const headers = { authorization: `Bearer ${token}` }
-      const response = await fetch(`${narrow.url}/v1/tasks/${task}/events?follow=true`, { headers, signal: leaving.signal })
+      const response = await openStream(`${narrow.url}/v1/tasks/${task}/events?follow=true`, headers, leaving.signal)
       return response.ok ? response.status : [response.status, response.headers.get('retry-after'), await response.text()]
     }
     const refused = (setting: string) => [429, '5', expect.stringMatching(`too_many_streams.*\\(${setting}\\)`)]

@@ -1,32 +1,26 @@
-/** An API and a worker that reach Redis by Sentinels, over TLS, with a login of the servers and the one of the Sentinels in docs/security.md. */
+/** An API and a worker that reach Redis by Sentinels, over TLS, with the logins in docs/security.md. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createCertificate, hasOpenssl } from '../support/engines/certificate.ts'
-import { hasNativeRedis } from '../support/engines/redis/private-redis.ts'
-import { documentedSentinelLogin, refusalsIn } from '../support/engines/redis/redis-logins.ts'
+import { whyNoTlsServers } from '../support/engines/redis/private-redis.ts'
+import { documentedLogin, documentedSentinelLogin, refusalsIn } from '../support/engines/redis/redis-logins.ts'
 import { startRedisSentinels } from '../support/engines/redis/redis-sentinels.ts'
 import { withPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
-const isPossible = hasNativeRedis && hasOpenssl
-const reason = isPossible ? '' : ' (skipped: no redis-server or no openssl on PATH)'
+const reason = whyNoTlsServers ? ` (skipped: ${whyNoTlsServers})` : ''
 
-test.skipIf(!isPossible)(`turns run before and after a failover, and a Sentinel refuses nothing of that${reason}`, async () => {
-  const { name: sentinelUsername, password: sentinelPassword, rules: sentinelRules } = documentedSentinelLogin()
+test.skipIf(whyNoTlsServers)(`turns run before and after a failover, and nothing of that is refused${reason}`, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
-  const certificate = createCertificate(folder)
-  const login = { username: 'rivulet', password: 'of-servers', sentinelUsername, sentinelPassword, sentinelRules }
-  const redis = await startRedisSentinels({ folder, downAfterMs: 3_000, login, certificate })
+  const redis = await startRedisSentinels({ folder, downAfterMs: 3_000, isSecure: true })
   onTestFinished(async () => {
     await redis.close()
     rmSync(folder, { recursive: true, force: true })
   })
   await withPlatform({ workers: 0 }, async platform => {
-    const trusting = { REDIS_URL: redis.url, NODE_EXTRA_CA_CERTS: certificate.path }
-    const api = await platform.startApi({ env: trusting })
-    await platform.startWorker({ ...trusting, RIVULET_URL: api.url, RIVULET_TRANSPORT: 'redis' })
+    const api = await platform.startApi({ env: { ...redis.env, REDIS_URL: redis.urls.api } })
+    await platform.startWorker({ ...redis.env, REDIS_URL: redis.urls.worker, RIVULET_URL: api.url, RIVULET_TRANSPORT: 'redis' })
     const client = platform.clientOf(api)
     const run = async () => (await client.finishedTask({ agent: 'echo', input: 'hello' })).task.status
     expect(await run()).toBe('completed')
@@ -34,14 +28,15 @@ test.skipIf(!isPossible)(`turns run before and after a failover, and a Sentinel 
     await old.kill()
     await until('a replica has taken over', async () => (await redis.master()) !== old)
     expect(await run()).toBe('completed')
-    const refused = await Promise.all(redis.sentinels.map(async sentinel => refusalsIn(await sentinel.client.call('ACL', 'LOG'))))
+    const alive = [...redis.sentinels, ...redis.servers.filter(server => server !== old)]
+    const refused = await Promise.all(alive.map(async ({ client }) => refusalsIn(await client.call('ACL', 'LOG'))))
     expect(refused.flat()).toEqual([])
 
-    const REDIS_URL = redis.url.replace(sentinelPassword, 'guess')
-    const stranger = await platform.startApi({ env: { ...trusting, REDIS_URL, LOG_LEVEL: 'debug' }, untilReady: false })
+    const REDIS_URL = redis.urls.api.replace(documentedSentinelLogin().password, 'guess')
+    const stranger = await platform.startApi({ env: { ...redis.env, REDIS_URL, LOG_LEVEL: 'debug' }, untilReady: false })
     const why = /No Sentinel knows the master main: 127\.0\.0\.1:\d+: WRONGPASS/
     await until('it logs why it has no Redis', () => why.test(JSON.stringify(stranger.lines)))
-    expect(JSON.stringify(stranger.lines)).not.toMatch(/guess|of-servers/)
+    expect(JSON.stringify(stranger.lines)).not.toMatch(new RegExp(`guess|${documentedLogin('api').password}`))
     expect((await fetch(`${stranger.url}/readyz`)).status).toBe(503)
   })
 })

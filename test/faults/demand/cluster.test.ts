@@ -3,7 +3,8 @@
  * them and those of the processes and of Postgres at random, from as many seeds as `--runs` says.
  */
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { type FaultyCluster, startFaultyCluster, whyNoCluster } from '../../support/engines/redis/faulty-cluster.ts'
+import { type FaultyCluster, startFaultyCluster } from '../../support/engines/redis/faulty-cluster.ts'
+import { whyNoTlsServers } from '../../support/engines/redis/private-redis.ts'
 import { startBench } from '../bench.ts'
 import { createJudge } from '../judge-runs.ts'
 import { clusterStrikes } from '../nemesis.ts'
@@ -21,7 +22,7 @@ const { judge, close } = createJudge(start, current => `npm run test:faults -- -
 
 afterAll(close)
 
-describe.skipIf(whyNoCluster)(`a Redis Cluster${whyNoCluster ? ` (skipped: ${whyNoCluster})` : ''}`, () => {
+describe.skipIf(whyNoTlsServers)(`a Redis Cluster${whyNoTlsServers ? ` (skipped: ${whyNoTlsServers})` : ''}`, () => {
   const own = clusterStrikes(() => cluster).filter(({ isLoss }) => isLoss)
 
   afterEach(async () => expect(await cluster?.refusals()).toEqual([]))

@@ -5,34 +5,28 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Cluster, Redis } from 'ioredis'
 import { freePort } from '../../free-port.ts'
 import { until } from '../../until.ts'
-import { createCertificate, hasOpenssl } from '../certificate.ts'
+import { createCertificate } from '../certificate.ts'
 import { type BusProxy, startBusProxy } from './bus-proxy.ts'
 import { nativeRedis } from './private-redis.ts'
-import { documentedLogins, type RedisLogin, refusalsIn } from './redis-logins.ts'
+import { admin, documentedLogin, refusalsIn, writeAclFile } from './redis-logins.ts'
 
 const masters = 3
 const size = 2 * masters
 const slotCount = 16_384
 /** After so long without a reply, the others promote a replica. */
 const nodeTimeoutMs = 1_500
-/** Of the tests themselves, because the default user is off. */
-const admin = { username: 'admin', password: 'password-of-the-tests' }
 const patience = { timeoutMs: 60_000, intervalMs: 100 }
 
 type Node = { port: string; busPort: string; dir: string; bus: BusProxy; client: Redis; id: string; process: ChildProcess }
 
 /** What one server of the cluster knows of another. */
 type Seen = { id: string; isDown: boolean; slots: [number, number][] }
-
-/** Why no such cluster can be started on this machine, or null. */
-export const whyNoCluster =
-  nativeRedis === undefined ? 'no redis-server or valkey-server on PATH' : hasOpenssl ? null : 'no openssl on PATH, to make a certificate'
 
 export type FaultyCluster = {
   /** For each program, with its login. */
@@ -58,9 +52,7 @@ export type FaultyCluster = {
 export async function startFaultyCluster(): Promise<FaultyCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-cluster-'))
   const certificate = createCertificate(folder)
-  const logins = documentedLogins()
-  const users = logins.map(({ name, rules }) => `user ${name} ${rules}`)
-  writeFileSync(join(folder, 'users.acl'), [...users, `user admin on >${admin.password} ~* &* +@all`, ''].join('\n'))
+  const aclFile = writeAclFile(folder)
   const secure = { ...admin, tls: { ca: certificate.cert } }
   const nodes = await Promise.all(Array.from({ length: size }, startNode))
   const [first] = nodes as [Node]
@@ -74,21 +66,16 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
   client.on('error', () => {})
   return {
     ...{
-      urls: { api: urlOf(loginOf('api')), worker: urlOf(loginOf('worker')) },
+      urls: { api: urlFor('api'), worker: urlFor('worker') },
       env: { REDIS_PREFIX: 'rivulet', NODE_EXTRA_CA_CERTS: certificate.path },
       client: client as unknown as Redis,
     },
     ...{ killMaster, promote, freezeMaster, part, reshard, refusals, close },
   }
 
-  function urlOf({ name, password }: RedisLogin): string {
+  function urlFor(program: 'api' | 'worker'): string {
+    const { name, password } = documentedLogin(program)
     return `rediss://${name}:${password}@${addresses.join(',')}`
-  }
-
-  function loginOf(program: string): RedisLogin {
-    const login = logins.find(({ name }) => name === `rivulet-${program}`)
-    if (!login) throw new Error(`docs/security.md has no login rivulet-${program}`)
-    return login
   }
 
   async function startNode(_: unknown, i: number): Promise<Node> {
@@ -110,12 +97,12 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
 
   /** Its data and what it knows of the others are in its folder. */
   function startServer({ port, busPort, dir, bus }: Pick<Node, 'port' | 'busPort' | 'dir' | 'bus'>): ChildProcess {
-    const { name, password } = loginOf('replica')
+    const { name, password } = documentedLogin('replica')
     const options = {
       ...{ port: '0', dir, bind: '127.0.0.1', save: '', appendonly: 'yes' },
       ...{ 'tls-port': port, 'tls-cluster': 'yes', 'tls-replication': 'yes', 'tls-auth-clients': 'no' },
       ...{ 'tls-cert-file': certificate.path, 'tls-key-file': certificate.keyPath, 'tls-ca-cert-file': certificate.path },
-      ...{ aclfile: join(folder, 'users.acl'), masteruser: name, masterauth: password },
+      ...{ aclfile: aclFile, masteruser: name, masterauth: password },
       ...{ 'cluster-enabled': 'yes', 'cluster-port': busPort, 'cluster-announce-bus-port': bus.port },
       ...{ 'cluster-node-timeout': String(nodeTimeoutMs), 'cluster-replica-validity-factor': '0', 'repl-diskless-sync-delay': '0' },
     }

@@ -1,14 +1,15 @@
 /**
  * A Redis master with two replicas and three Sentinels, whose servers and Sentinels can be killed, frozen and promoted, and that can lose its last writes.
- * Replication is asynchronous, as in production. A server that comes back takes itself for a master, until a Sentinel has watched that for 8 s.
+ * Replication is asynchronous, as in production. A server that comes back takes itself for a master, until a Sentinel has watched that for 8 s. Every
+ * connection has TLS, and every program its login out of docs/security.md.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connectRedis } from '@rivulet/broker'
 import type { Redis } from 'ioredis'
 import { until } from '../../until.ts'
+import { documentedLogin, refusalsIn } from './redis-logins.ts'
 import { fieldsOf, hasten, masterName, masterPortOf, type Node, patience, startRedisSentinels } from './redis-sentinels.ts'
 
 export type FaultySentinels = {
@@ -34,15 +35,17 @@ export type FaultySentinels = {
    * master; all connections are closed, and have to find the new master. (One that was frozen would learn of it at once, by what is left in its sockets.)
    */
   misleadBy(nth: number): Promise<void>
+  /** What the servers and the Sentinels refused to a login since they were started. */
+  refusals(): Promise<string[]>
   close(): Promise<void>
 }
 
 export async function startFaultySentinels(): Promise<FaultySentinels> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
-  const { url, servers, sentinels, master, untilWhole, close: closeAll } = await startRedisSentinels({ folder, downAfterMs: 1_500 })
-  const client = connectRedis('blocking', { url, onError: () => {} }) as Redis
+  const redis = await startRedisSentinels({ folder, downAfterMs: 1_500, isSecure: true })
+  const { urls, env, client, servers, sentinels, master, untilWhole } = redis
   return {
-    ...{ urls: { api: url, worker: url }, env: {}, client },
+    ...{ urls, env, client, refusals },
     ...{ killMaster, killMasterAlone, freezeMaster, replaceFrozenMaster, promoteThereAndBack },
     ...{ killMasterWithout, freezeMasterAnd, misleadBy, close },
   }
@@ -57,7 +60,7 @@ export async function startFaultySentinels(): Promise<FaultySentinels> {
 
   async function killMasterAlone(ms: number): Promise<void> {
     const old = await master()
-    await old.client.call('ACL', 'SETUSER', 'default', '-psync', '-sync')
+    await old.client.call('ACL', 'SETUSER', documentedLogin('replica').name, '-psync')
     await old.client.call('CLIENT', 'KILL', 'TYPE', 'replica')
     await sleep(ms)
     await killMaster()
@@ -167,9 +170,12 @@ export async function startFaultySentinels(): Promise<FaultySentinels> {
     return lines.filter(line => / flags=[NPb]/.test(line) && !/ name=(sentinel-|rivulet-engines)/.test(line)).length
   }
 
+  async function refusals(): Promise<string[]> {
+    return (await Promise.all([...servers, ...sentinels].map(node => node.client.call('ACL', 'LOG', '128')))).flatMap(refusalsIn)
+  }
+
   async function close(): Promise<void> {
-    client.disconnect()
-    await closeAll()
+    await redis.close()
     rmSync(folder, { recursive: true, force: true })
   }
 }

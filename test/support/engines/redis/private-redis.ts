@@ -10,10 +10,15 @@ import { type Engine, startRedis } from '@rivulet/engines'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { until } from '../../until.ts'
+import { hasOpenssl } from '../certificate.ts'
 
 /** The server from PATH, if one is used. It keeps an append-only file, and can be part of a cluster. */
 export const nativeRedis = process.env.RIVULET_TEST_ENGINES === 'embedded' ? undefined : ['valkey-server', 'redis-server'].find(canRun)
 export const hasNativeRedis = nativeRedis !== undefined
+
+/** Why no servers with TLS can be started on this machine, or null. */
+export const whyNoTlsServers =
+  nativeRedis === undefined ? 'no redis-server or valkey-server on PATH' : hasOpenssl ? null : 'no openssl on PATH, to make a certificate'
 
 export type PrivateRedis = {
   url: string

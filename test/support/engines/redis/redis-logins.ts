@@ -1,8 +1,27 @@
 /** The logins of Redis that docs/security.md prescribes, so that tests use them as a reader would. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { blocksOf } from '../../texts/fenced-blocks.ts'
 
 export type RedisLogin = { name: string; password: string; rules: string }
+
+/** Of the tests themselves, because the default user of the servers is off. */
+export const admin = { username: 'admin', password: 'password-of-the-tests' }
+
+/** A file for the servers, with the documented logins and that of the tests. */
+export function writeAclFile(folder: string): string {
+  const path = join(folder, 'users.acl')
+  const users = documentedLogins().map(({ name, rules }) => `user ${name} ${rules}`)
+  writeFileSync(path, [...users, `user ${admin.username} on >${admin.password} ~* &* +@all`, ''].join('\n'))
+  return path
+}
+
+/** Of a server. */
+export function documentedLogin(program: 'api' | 'worker' | 'replica' | 'sentinel'): RedisLogin {
+  const login = documentedLogins().find(({ name }) => name === `rivulet-${program}`)
+  if (!login) throw new Error(`docs/security.md has no login rivulet-${program}`)
+  return login
+}
 
 /** @param prefix of the keys, instead of that of the document */
 export function documentedLogins(prefix = 'rivulet'): RedisLogin[] {

@@ -1,6 +1,6 @@
 /**
- * A Redis master with two replicas and three Sentinels, on this machine; if wanted, with a login and TLS, and then Sentinels have a login of their own.
- * It needs a redis-server or valkey-server 7 or newer on PATH.
+ * A Redis master with two replicas and three Sentinels, on this machine; if wanted, with TLS and the logins out of docs/security.md. It needs a redis-server
+ * or valkey-server 7 or newer on PATH, and openssl for TLS.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,8 +9,9 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { freePort } from '../../free-port.ts'
 import { until } from '../../until.ts'
-import type { Certificate } from '../certificate.ts'
+import { createCertificate } from '../certificate.ts'
 import { nativeRedis } from './private-redis.ts'
+import { admin, documentedLogin, documentedSentinelLogin, writeAclFile } from './redis-logins.ts'
 
 export const masterName = 'main'
 const replicas = 2
@@ -23,17 +24,20 @@ export type SentinelOptions = {
   folder: string
   /** After so long without a reply, a Sentinel takes a server for dead. */
   downAfterMs: number
-  /** Default none. The URL has it. `sentinelRules`: what its user may do, in the words of an ACL. */
-  login?: { username: string; password: string; sentinelUsername: string; sentinelPassword: string; sentinelRules: string }
-  /** Default no TLS. */
-  certificate?: Certificate
+  /** Every connection has TLS, and every program its login. Default false. */
+  isSecure?: boolean
 }
 
 /** A server or a Sentinel. */
 export type Node = { port: string; client: Redis; start(): void; signal(name: NodeJS.Signals): void; kill(): Promise<void> }
 
 export type RedisSentinels = {
-  url: string
+  /** For each program, with its login. */
+  urls: Record<'api' | 'worker', string>
+  /** The prefix of keys that the logins have, and the authority that signed the certificate. */
+  env: Record<string, string>
+  /** Of the tests themselves. It follows the master, too. */
+  client: Redis
   servers: Node[]
   sentinels: Node[]
   /** As the Sentinel that replies first has it. */
@@ -43,27 +47,39 @@ export type RedisSentinels = {
   close(): Promise<void>
 }
 
-export async function startRedisSentinels({ folder, downAfterMs, login, certificate }: SentinelOptions): Promise<RedisSentinels> {
+export async function startRedisSentinels({ folder, downAfterMs, isSecure = false }: SentinelOptions): Promise<RedisSentinels> {
   const ports = await Promise.all(Array.from({ length: 1 + replicas + sentinelCount }, freePort))
   const [first = ''] = ports
-  const tls = certificate && tlsSettings(certificate)
-  const servers = ports.slice(0, 1 + replicas).map(port => startNode(port, serverSettings(port), [], serverAccess()))
-  const sentinels = ports.slice(1 + replicas).map(port => startNode(port, sentinelSettings(), ['--sentinel'], sentinelAccess()))
+  const certificate = isSecure ? createCertificate(folder) : null
+  const tls = certificate && { ca: certificate.cert }
+  const { serverLogin, sentinelLogin } = isSecure ? { serverLogin: admin, sentinelLogin: { password: admin.password } } : {}
+  const aclFile = isSecure ? writeAclFile(folder) : null
+  const servers = ports.slice(0, 1 + replicas).map(port => startNode(port, serverSettings(port), [], serverLogin))
+  const sentinels = ports.slice(1 + replicas).map(port => startNode(port, sentinelSettings(), ['--sentinel'], sentinelLogin))
   await untilWhole()
   for (const sentinel of sentinels) await hasten(sentinel)
-  return { url: urlOf(), servers, sentinels, master, untilWhole, close }
+  const client = new Redis({
+    ...{ sentinels: sentinels.map(({ port }) => ({ host: '127.0.0.1', port: Number(port) })), name: masterName, failoverDetector: true },
+    ...{ sentinelRetryStrategy: () => 100, retryStrategy: () => 100, maxRetriesPerRequest: null },
+    ...{ ...serverLogin, ...(isSecure && { sentinelPassword: admin.password }) },
+    ...(tls && { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
+  })
+  client.on('error', () => {})
+  const env = certificate ? { REDIS_PREFIX: 'rivulet', NODE_EXTRA_CA_CERTS: certificate.path } : {}
+  return { urls: { api: urlFor('api'), worker: urlFor('worker') }, env, client, servers, sentinels, master, untilWhole, close }
 
-  function startNode(port: string, settings: readonly string[], args: readonly string[], access: { password?: string }): Node {
+  function startNode(port: string, settings: readonly string[], args: readonly string[], login: { password?: string } = {}): Node {
     const dir = join(folder, port)
     mkdirSync(dir, { recursive: true })
     const file = join(dir, 'redis.conf')
-    const listen = tls ? ['port 0', `tls-port ${port}`, ...tls] : [`port ${port}`]
-    writeFileSync(file, [...listen, 'bind 127.0.0.1', `dir ${dir}`, 'daemonize no', ...settings, ''].join('\n'), { mode: 0o600 })
+    writeFileSync(file, [...listenSettings(port), 'bind 127.0.0.1', `dir ${dir}`, 'daemonize no', ...settings, ''].join('\n'), {
+      mode: 0o600,
+    })
     let process = run()
     const client = new Redis({
-      ...{ host: '127.0.0.1', port: Number(port), connectionName: 'rivulet-engines', ...access },
+      ...{ host: '127.0.0.1', port: Number(port), connectionName: 'rivulet-engines', ...login },
       ...{ retryStrategy: () => 50, maxRetriesPerRequest: null, enableReadyCheck: false },
-      ...(certificate && { tls: { ca: certificate.cert } }),
+      ...(tls && { tls }),
     })
     client.on('error', () => {})
     return {
@@ -81,50 +97,42 @@ export async function startRedisSentinels({ folder, downAfterMs, login, certific
     }
   }
 
+  function listenSettings(port: string): string[] {
+    if (!certificate) return [`port ${port}`]
+    const { keyPath, path } = certificate
+    const files = [`tls-key-file ${keyPath}`, `tls-cert-file ${path}`, `tls-ca-cert-file ${path}`]
+    return ['port 0', `tls-port ${port}`, ...files, 'tls-auth-clients no', 'tls-replication yes']
+  }
+
   function serverSettings(port: string): string[] {
-    return [
-      ...['save ""', 'appendonly yes', 'repl-diskless-sync-delay 0', 'maxmemory-policy noeviction'],
-      ...(port === first ? [] : [`replicaof 127.0.0.1 ${first}`]),
-      ...(login
-        ? [`requirepass ${login.password}`, `masterauth ${login.password}`, userLine(login.username, login.password, '~* &* +@all')]
-        : []),
-    ]
+    const settings = ['save ""', 'appendonly yes', 'repl-diskless-sync-delay 0', 'maxmemory-policy noeviction']
+    if (port !== first) settings.push(`replicaof 127.0.0.1 ${first}`)
+    if (!aclFile) return settings
+    const { name, password } = documentedLogin('replica')
+    return [...settings, `aclfile ${aclFile}`, `masteruser ${name}`, `masterauth ${password}`]
   }
 
   function sentinelSettings(): string[] {
-    return [
+    const settings = [
       `sentinel monitor ${masterName} 127.0.0.1 ${first} ${quorum}`,
       `sentinel down-after-milliseconds ${masterName} ${downAfterMs}`,
       `sentinel failover-timeout ${masterName} ${failoverTimeoutMs}`,
       `sentinel parallel-syncs ${masterName} ${replicas}`,
-      ...(login ? [`sentinel auth-pass ${masterName} ${login.password}`, `requirepass ${login.sentinelPassword}`] : []),
-      ...(login
-        ? [
-            `sentinel sentinel-pass ${login.sentinelPassword}`,
-            userLine(login.sentinelUsername, login.sentinelPassword, login.sentinelRules),
-          ]
-        : []),
+    ]
+    if (!isSecure) return settings
+    const [ofServers, ofSentinels] = [documentedLogin('sentinel'), documentedSentinelLogin()]
+    return [
+      ...settings,
+      ...[`sentinel auth-user ${masterName} ${ofServers.name}`, `sentinel auth-pass ${masterName} ${ofServers.password}`],
+      ...[`requirepass ${admin.password}`, `sentinel sentinel-pass ${admin.password}`, `user ${ofSentinels.name} ${ofSentinels.rules}`],
     ]
   }
 
-  function tlsSettings({ keyPath, path }: Certificate): string[] {
-    return [`tls-key-file ${keyPath}`, `tls-cert-file ${path}`, `tls-ca-cert-file ${path}`, 'tls-auth-clients no', 'tls-replication yes']
-  }
-
-  function serverAccess(): { password?: string } {
-    return login ? { password: login.password } : {}
-  }
-
-  function sentinelAccess(): { password?: string } {
-    return login ? { password: login.sentinelPassword } : {}
-  }
-
-  function urlOf(): string {
-    const addresses = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
-    const [user, query] = login
-      ? [`${login.username}:${login.password}@`, `?sentinelUsername=${login.sentinelUsername}&sentinelPassword=${login.sentinelPassword}`]
-      : ['', '']
-    return `redis${tls ? 's' : ''}+sentinel://${user}${addresses}/${masterName}${query}`
+  function urlFor(program: 'api' | 'worker'): string {
+    const path = `${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${masterName}`
+    if (!isSecure) return `redis+sentinel://${path}`
+    const [{ name, password }, ofSentinels] = [documentedLogin(program), documentedSentinelLogin()]
+    return `rediss+sentinel://${name}:${password}@${path}?sentinelUsername=${ofSentinels.name}&sentinelPassword=${ofSentinels.password}`
   }
 
   async function master(witnesses: readonly Node[] = sentinels): Promise<Node> {
@@ -153,7 +161,7 @@ export async function startRedisSentinels({ folder, downAfterMs, login, certific
   }
 
   async function close(): Promise<void> {
-    for (const { client } of [...servers, ...sentinels]) client.disconnect()
+    for (const each of [client, ...servers.map(node => node.client), ...sentinels.map(node => node.client)]) each.disconnect()
     await Promise.all([...servers, ...sentinels].map(({ kill }) => kill()))
   }
 }
@@ -179,10 +187,6 @@ export async function hasten({ client }: Node): Promise<void> {
 export function fieldsOf(reply: unknown): Record<string, string> {
   const flat = reply as string[]
   return Object.fromEntries(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
-}
-
-function userLine(name: string, password: string, rules: string): string {
-  return `user ${name} on >${password} ${rules}`
 }
 
 async function end(process: ChildProcess): Promise<void> {

@@ -27,7 +27,8 @@ export async function startTestRedis(options: EngineOptions): Promise<TestRedis>
 
 async function startSentinels(folder: string): Promise<TestRedis> {
   // A busy machine shall not fail over.
-  const { url, servers, close: stop } = await startRedisSentinels({ folder, downAfterMs: 15_000 })
+  const { urls: ofPrograms, servers, close: stop } = await startRedisSentinels({ folder, downAfterMs: 15_000 })
+  const url = ofPrograms.api
   const urls = servers.map(({ port }) => `redis://127.0.0.1:${port}`)
   const description = `a master and ${urls.length - 1} replicas with Sentinels at ${url}`
   return { url, urls, kind: 'native', description, pid: null, lost: new Promise(() => {}), stop }

@@ -53,10 +53,10 @@ describe('old tasks', () => {
     let after: string | null = null
     do {
       const page = await removeOldTasks(database.db, { keptMs, after, limit: 10, messageLimit: 10 })
-      pages.push(page.removed)
+      pages.push(page.removed.toSorted())
       after = page.next
     } while (after !== null)
-    expect(pages).toEqual([[small], [large], [other, last]])
+    expect(pages).toEqual([[small], [large], [other, last].toSorted()])
     expect(await database.db.select().from(messages)).toEqual([])
   })
 

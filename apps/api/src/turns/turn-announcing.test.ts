@@ -1,5 +1,5 @@
 /** Ends that are said late, on a real Postgres and a real Redis. */
-import { createTaskBody, createTurnBody } from '@rivulet/protocol'
+import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
@@ -10,10 +10,16 @@ import { openDatabase } from '../store/connection/database.ts'
 import { turns } from '../store/schema.ts'
 import { createTaskAcceptance } from '../store/tasks/accept/accept-tasks.ts'
 import { createTurn } from '../store/tasks/accept/create-turn.ts'
+import { beginCancel } from '../store/tasks/cancel-task.ts'
 import { finishTurn } from '../store/turns/finish-turn.ts'
 import { createTurnAnnouncing } from './turn-announcing.ts'
 
 const tenant = 'default'
+const message: Omit<Message, 'task' | 'index'> = {
+  ...{ turn: 1, attempt: 1, author: 'agent', metadata: {}, status: 'aborted' },
+  content: { type: 'text', text: 'hello', format: 'plain' },
+  createdAt: new Date().toISOString(),
+}
 
 test('an end that is owed comes after the turns behind it, also one that is claimed and whose start is not announced yet', async () => {
   const { db, reader, announceOwed, announceStart, accept, claim } = await open()
@@ -45,6 +51,28 @@ test('a claim that is announced again after its log was lost gets another epoch,
     expect((await announceStart(await claim(turn.id)))?.turn.epoch).toBe(epoch)
     await announcer.remove(task.id)
   }
+})
+
+test('a log that was lost while a turn is being canceled is opened after that, because what the turn said may be folded already', async () => {
+  const { db, reader, announcer, announceStart, announceEnds, announceOwed, accept, claim } = await open()
+  const { task, turn } = await accept()
+  const { epoch } = (await announceStart(await claim(turn.id)))?.turn ?? expect.fail('It was not started')
+  const failed = { status: 'failed', stopReason: 'error' } as const
+  const attempt = { outcome: failed, messages: [], retryAfterMs: () => 60_000 }
+  await finishTurn(db, { turnId: turn.id, tenant, epoch, canceling: false }, attempt)
+  await db.transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'next' }), 10))
+  const outcome = { status: 'canceled', stopReason: 'aborted' } as const
+  const { seized, ended } = await db.transaction(tx => beginCancel(tx, tenant, task.id, outcome))
+  const { claimed } = seized ?? expect.fail('The turn that began was not seized')
+  await announcer.remove(task.id)
+  expect(await announceOwed(ended[0] ?? expect.fail('The turn that waits has not ended'))).toBe(false)
+  expect(await reader.state(task.id)).toBeNull()
+
+  const said = { ...message, task: task.id, index: claimed.turn.firstIndex }
+  const holding = { turnId: turn.id, tenant, epoch: claimed.turn.epoch, canceling: true }
+  const finished = await finishTurn(db, holding, { outcome, messages: [said] })
+  expect(await announceEnds(finished.result === 'committed' ? [finished.turn] : [], [])).toBe(true)
+  expect(await reader.state(task.id)).toMatchObject({ isWhole: false })
 })
 
 test('more logs than the pool has connections are opened at once, because each opening needs only one connection', async () => {

@@ -78,12 +78,15 @@ export async function unannouncedTurns(db: Database | Transaction, task: TaskId)
     .orderBy(asc(turns.number))
 }
 
-/** A new epoch for a task of which no turn is running; null when one is: its worker is the one to write. */
+/**
+ * A new epoch for a task of which no turn is running or being ended. Null when one is: then its worker writes, or the process that ends it. That process may
+ * have folded the log that is gone; what it commits would be missing in a log that was opened before the commit.
+ */
 export async function raiseIdleTask(db: Database, task: TaskId): Promise<number | null> {
   return db.transaction(async tx => {
     await lockTask(tx, everyTenant, task)
     const pending = await pendingTurns(tx, task)
-    if (pending.some(turn => turn.status === 'running')) return null
+    if (pending.some(turn => turn.status === 'running' || turn.canceling)) return null
     return (await raiseEpoch(tx, task)).epoch
   })
 }

@@ -33,7 +33,7 @@ export type FaultyCluster = {
   urls: Record<'api' | 'worker', string>
   /** The prefix of keys that the logins have, and the authority that signed the certificates of the servers. */
   env: { REDIS_PREFIX: string; NODE_EXTRA_CA_CERTS: string }
-  client: Redis
+  client(): Promise<Redis>
   /** Kills the nth master as if the power was lost, waits for its replica to take over, and starts it again. */
   killMaster(nth: number): Promise<void>
   /** The replica of the nth master takes over, by agreement. */
@@ -68,7 +68,7 @@ export async function startFaultyCluster(): Promise<FaultyCluster> {
     ...{
       urls: { api: urlFor('api'), worker: urlFor('worker') },
       env: { REDIS_PREFIX: 'rivulet', NODE_EXTRA_CA_CERTS: certificate.path },
-      client: client as unknown as Redis,
+      client: async () => client as unknown as Redis,
     },
     ...{ killMaster, promote, freezeMaster, part, reshard, refusals, close },
   }

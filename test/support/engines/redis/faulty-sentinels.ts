@@ -15,7 +15,8 @@ import { fieldsOf, hasten, masterName, masterPortOf, type Node, patience, startR
 export type FaultySentinels = {
   urls: Record<'api' | 'worker', string>
   env: Record<string, string>
-  client: Redis
+  /** Of the master. */
+  client(): Promise<Redis>
   /** Kills the master as if the power was lost, waits for a replica to take over, and starts it again. */
   killMaster(): Promise<void>
   /** The same, after it has accepted writes for so long that no replica has. */
@@ -43,9 +44,9 @@ export type FaultySentinels = {
 export async function startFaultySentinels(): Promise<FaultySentinels> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-sentinels-'))
   const redis = await startRedisSentinels({ folder, downAfterMs: 1_500, isSecure: true })
-  const { urls, env, client, servers, sentinels, master, untilWhole } = redis
+  const { urls, env, servers, sentinels, master, untilWhole } = redis
   return {
-    ...{ urls, env, client, refusals },
+    ...{ urls, env, client: async () => (await master()).client, refusals },
     ...{ killMaster, killMasterAlone, freezeMaster, replaceFrozenMaster, promoteThereAndBack },
     ...{ killMasterWithout, freezeMasterAnd, misleadBy, close },
   }

@@ -36,8 +36,6 @@ export type RedisSentinels = {
   urls: Record<'api' | 'worker', string>
   /** The prefix of keys that the logins have, and the authority that signed the certificate. */
   env: Record<string, string>
-  /** Of the tests themselves. It follows the master, too. */
-  client: Redis
   servers: Node[]
   sentinels: Node[]
   /** As the Sentinel that replies first has it. */
@@ -58,15 +56,8 @@ export async function startRedisSentinels({ folder, downAfterMs, isSecure = fals
   const sentinels = ports.slice(1 + replicas).map(port => startNode(port, sentinelSettings(), ['--sentinel'], sentinelLogin))
   await untilWhole()
   for (const sentinel of sentinels) await hasten(sentinel)
-  const client = new Redis({
-    ...{ sentinels: sentinels.map(({ port }) => ({ host: '127.0.0.1', port: Number(port) })), name: masterName, failoverDetector: true },
-    ...{ sentinelRetryStrategy: () => 100, retryStrategy: () => 100, maxRetriesPerRequest: null },
-    ...{ ...serverLogin, ...(isSecure && { sentinelPassword: admin.password }) },
-    ...(tls && { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
-  })
-  client.on('error', () => {})
   const env = certificate ? { REDIS_PREFIX: 'rivulet', NODE_EXTRA_CA_CERTS: certificate.path } : {}
-  return { urls: { api: urlFor('api'), worker: urlFor('worker') }, env, client, servers, sentinels, master, untilWhole, close }
+  return { urls: { api: urlFor('api'), worker: urlFor('worker') }, env, servers, sentinels, master, untilWhole, close }
 
   function startNode(port: string, settings: readonly string[], args: readonly string[], login: { password?: string } = {}): Node {
     const dir = join(folder, port)
@@ -161,7 +152,7 @@ export async function startRedisSentinels({ folder, downAfterMs, isSecure = fals
   }
 
   async function close(): Promise<void> {
-    for (const each of [client, ...servers.map(node => node.client), ...sentinels.map(node => node.client)]) each.disconnect()
+    for (const { client } of [...servers, ...sentinels]) client.disconnect()
     await Promise.all([...servers, ...sentinels].map(({ kill }) => kill()))
   }
 }

@@ -11,6 +11,8 @@ export type Contestant = {
   isSlow?: boolean
   pids: Partial<Record<Role, () => number[]>>
   prepare(plan: Plan): Promise<Prepared>
+  /** Creates the tasks, 50 requests at a time, and resolves when all have ended and are stored. Absent where nothing accepts tasks. */
+  runWhole?(plan: Plan): Promise<void>
   close(): Promise<void>
 }
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import pLimit from 'p-limit'
 import { freePort } from '../../test/support/free-port.ts'
 import { until } from '../../test/support/until.ts'
 import { type Child, startChild } from '../child.ts'
@@ -26,7 +27,7 @@ async function start({ folder }: World): Promise<Contestant | Absent> {
   } catch (error) {
     return { name: langgraph.name, because: `it does not start: ${error instanceof Error ? error.message.slice(-300) : error}` }
   }
-  return { name: langgraph.name, isSlow: true, pids: { server: () => [server.pid] }, prepare, close: server.stop }
+  return { name: langgraph.name, isSlow: true, pids: { server: () => [server.pid] }, prepare, runWhole, close: server.stop }
 
   async function prepare(plan: Plan) {
     const run = randomUUID()
@@ -45,20 +46,26 @@ async function start({ folder }: World): Promise<Contestant | Absent> {
     }
   }
 
+  async function runWhole(plan: Plan): Promise<void> {
+    const run = randomUUID()
+    for (const gate of ['speak', 'end']) await server.ask(gate, run)
+    const few = pLimit(50)
+    const paths = await Promise.all(Array.from({ length: plan.tasks }, (_, task) => few(() => createRun({ plan, task, run }))))
+    // Its reply is the final state of the thread.
+    await Promise.all(paths.map(path => few(() => request('GET', path.replace(/stream$/, 'join')))))
+  }
+
   async function createRun(input: { plan: Plan; task: number; run: string }): Promise<string> {
-    const thread = await post<{ thread_id: string }>('/threads', {})
+    const thread = await request<{ thread_id: string }>('POST', '/threads', {})
     const runRequest = { assistant_id: 'speaker', input, stream_mode: ['custom'], stream_resumable: true }
-    const made = await post<{ run_id: string }>(`/threads/${thread.thread_id}/runs`, runRequest)
+    const made = await request<{ run_id: string }>('POST', `/threads/${thread.thread_id}/runs`, runRequest)
     return `/threads/${thread.thread_id}/runs/${made.run_id}/stream`
   }
 
-  async function post<Body>(path: string, body: unknown): Promise<Body> {
-    const response = await fetch(url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    if (!response.ok) throw new Error(`POST ${path} returned ${response.status} ${await response.text()}`)
+  async function request<Body>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<Body> {
+    const init = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const response = await fetch(url + path, { method, ...init })
+    if (!response.ok) throw new Error(`${method} ${path} returned ${response.status} ${await response.text()}`)
     return (await response.json()) as Body
   }
 }

@@ -28,6 +28,7 @@ export function contestantOf(platform: Platform, { redisPid, postgresPid }: Worl
       ...(postgresPid && { postgres: () => familyOf(postgresPid) }),
     },
     prepare: plan => prepareTasks(platform, plan),
+    runWhole: plan => runWhole(platform, plan),
     close: platform.close,
   }
 }
@@ -72,8 +73,14 @@ export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prep
   }
 }
 
+/** Without a run that would wait for `speak`. The platform has as many connections for POSTs as are in flight. */
+async function runWhole(platform: Platform, plan: Plan): Promise<void> {
+  await Promise.all(Array.from({ length: plan.tasks }, (_, task) => platform.createTask({ task, plan })))
+  await until('every turn has ended', async () => (await unfinished(platform)) === 0, { ...patience, intervalMs: 50 })
+}
+
 /** Turns of the platform that have not ended. */
-export async function unfinished({ pg }: Platform): Promise<number> {
+async function unfinished({ pg }: Platform): Promise<number> {
   const { rows } = await pg.query<{ count: string }>("select count(*) from turns where status not in ('completed', 'failed', 'canceled')")
   return Number(rows[0]?.count)
 }

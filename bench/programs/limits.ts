@@ -6,6 +6,7 @@ import { createAppender } from '@rivulet/worker/appender'
 import { createTurnWriter } from '@rivulet/worker/turn-writer'
 import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
+import pLimit from 'p-limit'
 import pg from 'pg'
 import { handleRequests } from '../child.ts'
 import { eventOf, speak, textOf } from '../measure/speech.ts'
@@ -45,37 +46,33 @@ async function add(): Promise<void> {
   await queue.add('turn', {}, { jobId: randomUUID(), removeOnComplete: true })
 }
 
-async function perSecond({ count, inFlight }: Load, act: () => Promise<void>): Promise<number> {
+async function perSecond(load: Load, act: () => Promise<void>): Promise<number> {
   const began = performance.now()
-  let left = count
-  await Promise.all(
-    Array.from({ length: inFlight }, async () => {
-      while (left > 0) {
-        left -= 1
-        await act()
-      }
-    }),
-  )
+  await repeat(load, act)
   const seconds = (performance.now() - began) / 1_000
   await queue.obliterate({ force: true })
-  return count / seconds
+  return load.count / seconds
 }
 
-/** The rate of empty jobs through one worker, and the time until a single job starts on an idle queue. */
+async function repeat({ count, inFlight }: Load, act: () => Promise<void>): Promise<void> {
+  const few = pLimit(inFlight)
+  await Promise.all(Array.from({ length: count }, () => few(act)))
+}
+
+/** The rate of empty jobs, added one by one, through one worker; and the time until a single job starts on an idle queue. */
 async function processJobs({ count, inFlight }: Load): Promise<{ perSecond: number; beginP50Ms: number }> {
-  const jobs = Array.from({ length: count }, () => ({ name: 'turn', data: {}, opts: { removeOnComplete: true } }))
-  await queue.addBulk(jobs)
   const blocking = new Redis(redisUrl, { maxRetriesPerRequest: null })
   let onStart: (began: number) => void = () => {}
   let done = 0
   const began = performance.now()
   const worker = new Worker('bench-limits', async () => onStart(performance.now()), { connection: blocking, concurrency: inFlight })
-  await new Promise<void>(resolve => {
+  const processed = new Promise<void>(resolve => {
     worker.on('completed', () => {
       done += 1
       if (done === count) resolve()
     })
   })
+  await Promise.all([processed, repeat({ count, inFlight }, add)])
   const rate = (count / (performance.now() - began)) * 1_000
   const waits: number[] = []
   for (let i = 0; i < Math.min(count, 100); i += 1) {

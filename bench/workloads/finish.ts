@@ -1,14 +1,12 @@
 /** Turns that end at the same time: how many per second are folded, committed and announced. And whole turns, from POST to commit, with their CPU. */
-import { until } from '../../test/support/until.ts'
 import { type Bench, cpuOf, difference, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'
-import type { World } from '../contestant.ts'
-import { contestantOf, prepareTasks, unfinished } from '../contestants/rivulet.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import type { Contestant } from '../contestant.ts'
+import { contestantOf, rivulet } from '../contestants/rivulet.ts'
+import { startPlatform } from '../platform.ts'
 
 const plan = { deltas: 20, perSecond: null }
 const bareQueue = 'bare BullMQ, add and process'
-const patience = { timeoutMs: 300_000, intervalMs: 10 }
 
 export const finish: Workload = {
   name: 'finish',
@@ -16,8 +14,8 @@ export const finish: Workload = {
   columns: [
     { key: 'perSecond', title: 'turns committed/s' },
     { key: 'wholePerSecond', title: 'whole turns/s, POST to commit' },
-    { key: 'serverMillis', title: 'API, ms of CPU per whole turn', digits: 2 },
-    { key: 'speakerMillis', title: 'worker', digits: 2 },
+    { key: 'serverMillis', title: 'server, ms of CPU per whole turn', digits: 2 },
+    { key: 'speakerMillis', title: 'speaker', digits: 2 },
     { key: 'redisMillis', title: 'Redis', digits: 2 },
     { key: 'postgresMillis', title: 'Postgres', digits: 2 },
     { key: 'beginP50Ms', title: 'add to start of a job, p50 ms', digits: 1 },
@@ -35,13 +33,16 @@ export const finish: Workload = {
 async function run(bench: Bench): Promise<Results> {
   const { redisUrl, databaseUrl } = bench.world
   const load = { count: scaled(bench, 5_000), inFlight: 50 }
-  const platform = await startPlatform(bench.world, { concurrency: scaled(bench, 1_000) })
+  const tasks = scaled(bench, 1_000)
+  const platform = await startPlatform(bench.world, { concurrency: tasks })
   const bare = await startChild('programs/limits.ts', { args: [redisUrl, databaseUrl] })
+  const others = bench.contestants.filter(({ name, runWhole }) => runWhole && name !== rivulet.name)
   try {
     const rows: { name: string; measure: () => Promise<Figures> }[] = [
       { name: 'bare pg insert and commit', measure: async () => ({ perSecond: await bare.ask<number>('commit', load) }) },
       { name: bareQueue, measure: () => processed() },
-      { name: 'Rivulet', measure: () => measure(platform, bench.world, scaled(bench, 1_000)) },
+      { name: rivulet.name, measure: () => measure(contestantOf(platform, bench.world), tasks) },
+      ...others.map(other => ({ name: other.name, measure: () => wholeTurns(other, scaled(bench, other.isSlow ? 200 : 1_000)) })),
     ]
     return await interleave(bench, rows, row => row.measure())
   } finally {
@@ -54,23 +55,24 @@ async function run(bench: Bench): Promise<Results> {
   }
 }
 
-async function measure(platform: Platform, world: World, tasks: number): Promise<Figures> {
-  const prepared = await prepareTasks(platform, { ...plan, tasks })
+async function measure(platform: Contestant, tasks: number): Promise<Figures> {
+  const prepared = await platform.prepare({ ...plan, tasks })
   await prepared.speak()
   const began = performance.now()
   await prepared.clear()
   const perSecond = (tasks * 1_000) / (performance.now() - began)
+  return { perSecond, ...(await wholeTurns(platform, tasks)) }
+}
 
-  const rivulet = contestantOf(platform, world)
-  const cpuBefore = cpuOf(rivulet)
-  const posted = performance.now()
-  await Promise.all(Array.from({ length: tasks }, (_, task) => platform.createTask({ task, plan: { ...plan, tasks } })))
-  await until('every turn has ended', async () => (await unfinished(platform)) === 0, patience)
-  const wholePerSecond = (tasks * 1_000) / (performance.now() - posted)
-  const { server, speaker, redis, postgres } = difference(cpuOf(rivulet), cpuBefore)
+async function wholeTurns(contestant: Contestant, tasks: number): Promise<Figures> {
+  const cpuBefore = cpuOf(contestant)
+  const began = performance.now()
+  await contestant.runWhole?.({ ...plan, tasks })
+  const wholePerSecond = (tasks * 1_000) / (performance.now() - began)
+  const { server, speaker, redis, postgres } = difference(cpuOf(contestant), cpuBefore)
   const millis = (seconds: number) => (seconds * 1_000) / tasks
   return {
-    ...{ perSecond, wholePerSecond, serverMillis: millis(server), speakerMillis: millis(speaker) },
+    ...{ wholePerSecond, serverMillis: millis(server), speakerMillis: millis(speaker) },
     ...{ redisMillis: millis(redis), postgresMillis: millis(postgres) },
   }
 }

@@ -5,7 +5,8 @@ import type { Contestant } from '../../contestant.ts'
 const maxP99Ms = 100
 /** The count is exact to this factor. */
 const precision = 1.15
-const first = 50
+/** Viewers in the first step: every contestant serves so many, and the next steps overload none by more than the factor 2. */
+const firstViewers = 50
 /** As many turns as the worker of the bench runs at once. */
 const most = 1_000
 
@@ -48,7 +49,7 @@ async function run(bench: Bench): Promise<Results> {
 /** Doubles the agents until there are too many, and then halves the distance. */
 async function capacityOf(bench: Bench, contestant: Contestant, viewersEach: number): Promise<number> {
   let [held, tooMany] = [0, Number.POSITIVE_INFINITY]
-  for (let tasks = scaled(bench, first); held < scaled(bench, most) && tooMany / held > precision; tasks = next()) {
+  for (let tasks = scaled(bench, firstViewers / viewersEach); held < scaled(bench, most) && tooMany / held > precision; tasks = next()) {
     if (await holds(bench, contestant, tasks, viewersEach)) held = tasks
     else tooMany = tasks
     if (held === 0 && tooMany <= 1) return 0
@@ -63,7 +64,7 @@ async function capacityOf(bench: Bench, contestant: Contestant, viewersEach: num
 
 /** A contestant that loses a delta, or ends a stream, has too many. */
 async function holds(bench: Bench, contestant: Contestant, tasks: number, viewersEach: number): Promise<boolean> {
-  const plan = { tasks, deltas: scaled(bench, 200), perSecond: 50 }
+  const plan = { tasks, deltas: scaled(bench, 100), perSecond: 50 }
   try {
     const { received } = await streamOnce(bench, contestant, plan, viewersEach)
     return received.p99Ms <= maxP99Ms

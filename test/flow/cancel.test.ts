@@ -178,7 +178,7 @@ describe('a turn that', () => {
     await holder.query('begin')
     await holder.query('select from turns where task = $1 for update', [task.id])
     open()
-    await untilWaiting('the commit', 'with ended as')
+    await untilWaiting('the commit', 'ended as (')
     const canceling = platform.client.cancel(task.id)
     await untilWaiting('the cancel', 'from "tasks"')
     await holder.query('commit')

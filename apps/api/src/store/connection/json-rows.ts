@@ -5,11 +5,11 @@ import { PgDialect, type PgTable } from 'drizzle-orm/pg-core'
 
 export type JsonRow = Record<string, unknown>
 
-/** The columns of a table, as a list in SQL. A column that this version does not know keeps its default. */
-export function columnsOf(table: PgTable, { except = [] }: { except?: readonly string[] } = {}): string {
+/** The columns of a table, or of what is like a row of it under the name `of`, as a list in SQL. A column that this version does not know keeps its default. */
+export function columnsOf(table: PgTable, { except = [], of }: { except?: readonly string[]; of?: string } = {}): string {
   return namesOf(table)
     .filter(({ column }) => !except.includes(column))
-    .map(({ column }) => `"${column}"`)
+    .map(({ column }) => `${of ? `${of}.` : ''}"${column}"`)
     .join(', ')
 }
 

@@ -13,8 +13,8 @@ import { createTurn } from '../tasks/accept/create-turn.ts'
 import { drainOutbox, type Intent, removeIntents } from '../tasks/outbox.ts'
 import { rememberStep } from '../tasks/steps.ts'
 import { markAnnounced } from '../turns/announcements.ts'
-import { claimTurn } from '../turns/claim-turn.ts'
-import { finishTurn } from '../turns/finish-turn.ts'
+import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
+import { createEndAtOnce, finishTurn } from '../turns/finish-turn.ts'
 import { releaseTurn } from '../turns/leases.ts'
 import type { DatabaseHandle } from './database.ts'
 
@@ -111,6 +111,28 @@ test('a turn is claimed in one, ended in one, and noted as announced with others
   expect(count()).toBe(3)
   expect(ended.turn).toMatchObject({ agent: 'echo', status: 'completed', finishedAt: expect.any(Date), epoch: 2 })
   expect((await database.db.select().from(messages)).map(({ content }) => content)).toEqual([request.input, said.content])
+})
+
+test('fifty turns that are claimed together share one, and one when they end together', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const accepted = await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
+  const ids = accepted.flatMap(one => one?.accepted.turn.id ?? [])
+  const [claimQueued, ways] = [createQueuedClaims(database.db), [createEndAtOnce(database.db)]]
+  const count = countRoundTrips()
+  const claims = await Promise.all(
+    ids.map(turnId => claimTurn(database.db, { turnId, claim: turnId, worker: 'w', leaseMs: 1_000 }, claimQueued)),
+  )
+  expect(count()).toBe(1)
+  const outcome = { status: 'completed', stopReason: 'stop' } as const
+  const ended = await Promise.all(
+    claims.map(claim => {
+      if (claim.result !== 'claimed') throw new Error('It was not claimed')
+      const { id: turnId, epoch } = claim.claimed.turn
+      return finishTurn(database.db, { turnId, tenant, epoch, canceling: false, claim: turnId }, { outcome, messages: [] }, ways)
+    }),
+  )
+  expect(count()).toBe(2)
+  expect(new Set(ended.map(({ result }) => result))).toEqual(new Set(['committed']))
 })
 
 test('a turn that was given back is claimed in one, too: under its indexes, with its input and what its steps came to', async () => {

@@ -21,10 +21,28 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): P
   return row
 }
 
-/** The same for a transaction that is sent at once. A separate statement, so that the next one reads while the lock is held. */
-export function holdTaskOf(turnId: TurnId): Statement {
-  return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turnId] }
+/**
+ * The same for a transaction that is sent at once, about turns of several tasks. A separate statement, so that the next one reads while the locks are held.
+ * A single task is waited for. Of several, those that another transaction holds are left out: two transactions that wait for each other's tasks would never
+ * end. `heldTurns` are the turns whose tasks are held.
+ *
+ * The statements of such a transaction find each row by its key. Postgres plans a named statement once for a connection, on a new database when its
+ * tables are empty, and would read the whole table ever after.
+ */
+export function holdTasksOf(turnIds: readonly TurnId[]): Statement {
+  const isSingle = turnIds.length === 1
+  return { name: isSingle ? 'hold_task' : 'hold_free_tasks', text: isSingle ? holdText('') : holdText('skip locked'), values: [turnIds] }
 }
+
+const holdText = (how: string) => `
+select set_config('rivulet.held', coalesce(string_agg(wanted.turn::text, ','), ''), true),
+  set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+  set_config('jit', 'off', true)
+from unnest($1::uuid[]) as wanted (turn)
+cross join lateral (select from tasks where tasks.id = (select task from turns where turns.id = wanted.turn) for update ${how}) as held`
+
+/** In SQL behind `holdTasksOf`, as an array. */
+export const heldTurns = `string_to_array(current_setting('rivulet.held'), ',')::uuid[]`
 
 /** The epoch after a change of the task's rows, in SQL about `tasks`: the next even number. */
 export const raisedEpoch = 'tasks.epoch + 2 - tasks.epoch % 2'

@@ -7,11 +7,12 @@
 import type { RememberedStep, TurnId } from '@rivulet/protocol'
 import { and, arrayContains, eq, sql } from 'drizzle-orm'
 import type { Sealed } from '../access/vault.ts'
+import { type Batcher, createTogether } from '../connection/batcher.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { outbox, turns } from '../schema.ts'
-import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
+import { heldTurns, holdTasksOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { sealedOf } from '../tasks/task-secrets.ts'
@@ -28,6 +29,9 @@ export type Claim = {
   /** How long a turn of a pinned agent waits for its version after the last heartbeat of a worker of that version. Default 0. */
   pinGraceMs?: number
 }
+
+/** Turns that are claimed in one statement. */
+const maxTogether = 50
 
 /** The delay of the job of a turn that waits for its version. */
 const versionWaitMs = 1_000
@@ -47,8 +51,9 @@ export type ClaimResult =
   | { result: 'unsent' }
   | { result: 'leased' | 'settled' }
 
-export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResult> {
-  const queued = await claimQueued(db, wanted)
+/** @param claimQueued default: alone */
+export async function claimTurn(db: Database, wanted: Claim, claimQueued = createQueuedClaims(db)): Promise<ClaimResult> {
+  const queued = await claimQueued(wanted)
   if (queued) return { result: 'claimed', ...queued, isAgain: false }
   const { turnId: id, claim, worker, leaseMs } = wanted
   return db.transaction(async tx => {
@@ -122,12 +127,12 @@ const hasShare = `turns.sent is not null and not exists (
 )`
 
 /**
- * Whether only the version that began a turn may run it, in SQL about turns and its task: a worker of that version sent a heartbeat within the grace. $3 is
- * the worker that claims, $5 the grace in ms.
+ * Whether only the version that began a turn may run it, in SQL about turns, its task and `wanted`: a worker of that version sent a heartbeat within the
+ * grace.
  */
-const isForItsVersion = `${hasPinnedVersion} and turns.version is distinct from (select version from workers where id = $3)
+const isForItsVersion = `${hasPinnedVersion} and turns.version is distinct from (select version from workers where id = wanted.worker)
   and exists (select from workers where workers.version = turns.version and tasks.agent = any(workers.agents)
-    and workers.seen_at > now() - $5::float8 * interval '1 millisecond')`
+    and workers.seen_at > now() - wanted.grace_ms * interval '1 millisecond')`
 
 const storedClaim = {
   turn: turns,
@@ -138,18 +143,26 @@ const storedClaim = {
 }
 
 /**
- * The one way in which a queued turn is claimed: in one statement, behind the lock of its task, in one round trip. Null when it cannot be claimed now:
- * not queued, being ended, too early, too late, not its task's next, or not for a worker of this version.
+ * The one way in which queued turns are claimed: together, in one statement behind the locks of their tasks, in one round trip. Null for each that cannot
+ * be claimed now: not queued, being ended, too early, too late, not its task's next, or not for a worker of this version.
  */
-async function claimQueued(db: Database, { turnId, claim, worker, leaseMs, pinGraceMs = 0 }: Claim): Promise<Claiming | null> {
-  const values = [turnId, claim, worker, leaseMs, pinGraceMs]
-  const { rows } = await db.$client.transact([holdTaskOf(turnId), { name: 'claim_queued', text: claimText, values }])
-  const [found] = rows as ClaimingJson[]
-  return found ? toClaiming(found) : null
+async function claimAll(db: Database, wanted: readonly Claim[]): Promise<(Claiming | null)[]> {
+  const turnIds = wanted.map(({ turnId }) => turnId)
+  const [claims, workers] = [wanted.map(({ claim }) => claim), wanted.map(({ worker }) => worker)]
+  const [leases, graces] = [wanted.map(({ leaseMs }) => leaseMs), wanted.map(({ pinGraceMs = 0 }) => pinGraceMs)]
+  const values = [turnIds, claims, workers, leases, graces]
+  const { rows } = await db.$client.transact([holdTasksOf(turnIds), { name: 'claim_queued', text: claimText, values }])
+  const claimed = new Map((rows as ClaimingJson[]).map(found => [found.turn.id, toClaiming(found)]))
+  return turnIds.map(id => claimed.get(id) ?? null)
+}
+
+/** Claims that come at the same time, together. */
+export function createQueuedClaims(db: Database): Batcher<Claim, Claiming | null> {
+  return createTogether(maxTogether, wanted => claimAll(db, wanted))
 }
 
 /**
- * $1 turn, $2 claim, $3 worker, $4 lease in ms, $5 grace of a pinned turn in ms.
+ * $1 turns, $2 claims, $3 workers, $4 leases in ms, $5 graces of pinned turns in ms.
  *
  * Its `turn.started` tells the state of the task, so nothing is owed of that any more. A new attempt leaves what a park has stored of it.
  *
@@ -157,24 +170,28 @@ async function claimQueued(db: Database, { turnId, claim, worker, leaseMs, pinGr
  * something.
  */
 const claimText = `
-with before as (
-  select first_index is null as is_first from turns where id = $1
+with wanted as (
+  select id, claim, worker, lease_ms, grace_ms
+  from unnest($1::uuid[], $2::text[], $3::text[], $4::float8[], $5::float8[]) as each (id, claim, worker, lease_ms, grace_ms)
+  where id = any(${heldTurns})
+), before as (
+  select turns.id, first_index is null as is_first from wanted join turns on turns.id = wanted.id
 ),${mergedParts}, claimed as (
   update turns set
-    status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = $2, claims = claims[cardinality(claims) - 18:] || $2::text,
-    resumed = case when resumed = 'queued' then 'claimed' end, worker = $3,
-    version = coalesce(turns.version, (select version from workers where id = $3)),
-    lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
+    status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = wanted.claim,
+    claims = claims[cardinality(claims) - 18:] || wanted.claim,
+    resumed = case when resumed = 'queued' then 'claimed' end, worker = wanted.worker,
+    version = coalesce(turns.version, (select version from workers where id = wanted.worker)),
+    lease_until = now() + wanted.lease_ms * interval '1 millisecond', started_at = coalesce(started_at, now()),
     attempt_at = case when resumed = 'queued' then attempt_at else now() end,
     epoch = ${raisedEpoch},
-    params = coalesce((select merged.params from merged where merged.params is not null order by merged.number desc limit 1), turns.params),
+    params = coalesce((select merged.params from merged where taker = turns.id and merged.params is not null order by number desc limit 1), turns.params),
     first_index = coalesce(
       first_index,
-      (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + ${inputCount('turns')}
-        + (select coalesce(sum(json_array_length(all_inputs)), 0) from merged)
+      (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + ${inputCount('turns')} + ${mergedCount('turns')}
     )
-  from tasks
-  where turns.id = $1 and tasks.id = turns.task
+  from wanted, tasks
+  where turns.id = wanted.id and tasks.id = turns.task
     and ${isClaimable} and turns.run_at <= now() and ${hasShare} and not (${isForItsVersion})
   returning turns.*
 ), noted as (
@@ -187,21 +204,27 @@ with before as (
 ), raised as (
   update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
 ), starting as (
-  select first_index - ${inputCount('claimed')} - (select coalesce(sum(json_array_length(all_inputs)), 0) from merged)::int as start from claimed
+  select claimed.*, first_index - ${inputCount('claimed')} - ${mergedCount('claimed')} as start from claimed
 ), asked as (
   insert into messages (task, tenant, index, turn, attempt, author, content, metadata, status, created_at, finished_at)
   select task, tenant, start + place - 1, number, 1, 'user', content, coalesce(said.input_metadata, '{}'), 'complete', said_at, now()
-  from (
-    select content, place, claimed.input_metadata, claimed.queued_at as said_at from claimed, json_array_elements(${inputArray('claimed')}) with ordinality as own (content, place)
+  from starting join before on before.id = starting.id and is_first cross join lateral (
+    select content, place, starting.input_metadata, starting.queued_at as said_at
+    from json_array_elements(${inputArray('starting')}) with ordinality as own (content, place)
     union all
-    select content, ${inputCount('claimed')} + merged.place + nth, merged.input_metadata, merged.queued_at
-    from claimed, merged, json_array_elements(all_inputs) with ordinality as each (content, nth)
-  ) as said, claimed, before, starting where is_first
+    select content, ${inputCount('starting')} + merged.place + nth, merged.input_metadata, merged.queued_at
+    from merged, json_array_elements(all_inputs) with ordinality as each (content, nth) where taker = starting.id
+  ) as said
   returning *
 ), joined as (
-  update turns set joined_to = claimed.number, join_index = start + ${inputCount('claimed')} + merged.place
-  from claimed, merged, starting where turns.id = merged.id
+  update turns set joined_to = starting.number, join_index = start + ${inputCount('starting')} + merged.place
+  from starting, merged where merged.taker = starting.id and turns.id = merged.id
   returning turns.*
 )
 select ${claimingColumns}
-from claimed, raised`
+from claimed join raised on raised.id = claimed.task`
+
+/** The inputs that are merged with those of a turn, in SQL about turns under this name. */
+function mergedCount(alias: string): string {
+  return `(select coalesce(sum(json_array_length(all_inputs)), 0)::int from merged where taker = ${alias}.id)`
+}

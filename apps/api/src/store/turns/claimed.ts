@@ -35,22 +35,22 @@ export type ClaimedJson = {
 }
 
 /**
- * Columns of a statement in which `claimed` is the turn and `raised` its task. `asked`, `joined` and `replaced` are the messages and turns that the
- * statement itself writes and the states that it deletes, because a statement does not see its own changes.
+ * Columns of a statement in which `claimed` is a turn and `raised` its task. `asked`, `joined` and `replaced` are the messages and turns that the statement
+ * itself writes for all its turns and the states that it deletes, because a statement does not see its own changes.
  */
 export const claimedColumns = `to_json(raised) as task, to_json(claimed) as turn,
   (select coalesce(json_agg(to_json(said) order by index), '[]') from (
-    select * from asked union all
+    select * from asked where asked.task = claimed.task union all
     select messages.* from messages where messages.task = claimed.task and messages.turn = claimed.number and messages.index < claimed.first_index
   ) as said) as inputs,
   (select coalesce(json_agg(to_json(joined) order by number), '[]') from (
-    select * from joined union all
+    select * from joined where joined.task = claimed.task union all
     select other.* from turns other where other.task = claimed.task and other.joined_to = claimed.number and other.join_index < claimed.first_index
   ) as joined) as joined,
   (select coalesce(json_agg(to_json(owed) order by number), '[]') from turns owed
     where owed.task = claimed.task and owed.number < claimed.number and ${isOwed('owed')}) as owed,
   ${stateBefore('claimed')} as state,
-  case when not exists (select from replaced) then ${stateOf('claimed')} end as "keptState"`
+  case when not exists (select from replaced where replaced.task = claimed.task) then ${stateOf('claimed')} end as "keptState"`
 
 export async function readClaimed(tx: Transaction, turnId: TurnId): Promise<Claimed> {
   return toClaimed(await selectClaimed(tx, turnId, claimedColumns))

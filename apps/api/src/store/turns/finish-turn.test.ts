@@ -2,13 +2,14 @@
 import { createTaskBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { anonymous } from '../../../test/anonymous.ts'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import { messages, outbox, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { claimTurn } from './claim-turn.ts'
 import type { Outcome } from './end-turn.ts'
-import { endAtOnce, endStepwise, type FinishResult, finishTurn } from './finish-turn.ts'
+import { createEndAtOnce, endStepwise, type FinishResult, finishTurn, type Way } from './finish-turn.ts'
 
 const tenant = 'default'
 let database: DatabaseHandle
@@ -51,7 +52,8 @@ test.each<[string, History, { isShort: boolean }]>([
   ['says what cannot be stored', { outcome: completed, said: [{ index: 0 }, { index: 0 }] }, { isShort: true }],
 ])('a turn that %s ends the same both ways', async (_, history, { isShort }) => {
   let taken = 0
-  const counted: typeof endAtOnce = async (...args) => {
+  const endAtOnce = createEndAtOnce(database.db)
+  const counted: Way = async (...args) => {
     const result = await endAtOnce(...args)
     if (result) taken += 1
     return result
@@ -60,10 +62,7 @@ test.each<[string, History, { isShort: boolean }]>([
   expect(taken).toBe(isShort ? 1 : 0)
 })
 
-async function run(
-  { outcome, before, canceling = false, epoch = 2, claim: claimed, said = [] }: History,
-  ways: (typeof endAtOnce)[],
-): Promise<unknown> {
+async function run({ outcome, before, canceling = false, epoch = 2, claim: claimed, said = [] }: History, ways: Way[]): Promise<unknown> {
   const { db, databaseFor } = database
   const accepted = await createTaskAcceptance(databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo', input: 'hello' }), null)
   const turnId = accepted?.accepted.turn.id ?? ''
@@ -94,13 +93,4 @@ function message(part: Partial<Message>): Message {
     createdAt: new Date().toISOString(),
     ...part,
   }
-}
-
-/** Without what differs from run to run: ids, and times, of which only that they are times. */
-function anonymous(value: unknown): unknown {
-  if (value instanceof Date) return 'a time'
-  if (typeof value === 'string') return value.replace(/^[0-9a-f]{8}-[0-9a-f-]{27}$/, 'an id')
-  if (Array.isArray(value)) return value.map(anonymous)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, anonymous(part)]))
 }

@@ -13,6 +13,7 @@ import {
   turnStatusesBefore,
 } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
+import { createTogether } from '../connection/batcher.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { assignments, columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
@@ -23,7 +24,7 @@ import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { storeState } from '../states/task-state.ts'
 import { type CancelBegun, cancelChildren } from '../tasks/cancel-task.ts'
-import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
+import { heldTurns, holdTasksOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { keepAttempt } from './attempts.ts'
 import { endColumns, endTurn, type Outcome, type TurnsEnded } from './end-turn.ts'
@@ -54,14 +55,14 @@ export type TurnEnd = {
 }
 
 /** Null where this way does not lead to an end. */
-type Way = (db: Database, holding: Holding, end: TurnEnd) => Promise<FinishResult | null>
+export type Way = (db: Database, holding: Holding, end: TurnEnd) => Promise<FinishResult | null>
 
-/** Takes the first of `ways` that leads to an end. A test takes one at a time, and holds both to the same result. */
+/** Takes the first of `ways` that leads to an end; default: alone. A test takes one at a time, and holds both to the same result. */
 export async function finishTurn(
   db: Database,
   holding: Holding,
   end: TurnEnd,
-  ways: readonly Way[] = [endAtOnce, endStepwise],
+  ways: readonly Way[] = [createEndAtOnce(db), endStepwise],
 ): Promise<FinishResult> {
   try {
     return await commit(end)
@@ -90,61 +91,88 @@ export async function finishTurn(
 }
 
 /**
- * The usual end, of a turn without files and of a task without a state, a parent or children, behind which no other waits, in one round trip: it
- * does everything or nothing. `endStepwise` takes 10.2 ms for the same end, instead of 3.9 ms (median of 400 on a busy machine with two cores).
+ * The usual end, of a turn without files and of a task without a state, a parent or children, behind which no other waits: together with others that end at
+ * the same time, in one round trip. It does everything or nothing. `endStepwise` takes 10.2 ms for the same end that takes 3.9 ms here (median of 400, one at
+ * a time, on a busy machine with two cores).
  */
-export async function endAtOnce(
-  db: Database,
-  holding: Holding,
+export function createEndAtOnce(db: Database): Way {
+  const endAny = createTogether(maxTogether, (wanted: readonly WantedEnd[]) => endAll(db, wanted))
+  return async (_, holding, end) => {
+    const wanted = wantedEnd(holding, end)
+    if (!wanted) return null
+    const [ended = null] = wanted.json.length > maxTogetherLength ? await endAll(db, [wanted]) : [await endAny(wanted)]
+    return ended
+  }
+}
+
+/** Ends that are one statement. */
+const maxTogether = 50
+/** A turn that has said more ends alone. */
+const maxTogetherLength = 65_536
+
+type WantedEnd = { turnId: TurnId; json: string }
+
+/** Null for an end that takes more than one statement. */
+function wantedEnd(
+  { turnId, tenant, epoch, canceling, claim }: Holding,
   { outcome, messages: said, state, retryAfterMs }: TurnEnd,
-): Promise<FinishResult | null> {
-  const { turnId, tenant, epoch, canceling, claim } = holding
+): WantedEnd | null {
   const { status, stopReason, usage = null, error = null, detail = null } = outcome
   if (state && state.version > 0) return null
   if ((status === 'failed' && retryAfterMs) || filesIn(said.map(({ content }) => content)).length > 0) return null
-  const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
   const before: TaskStatus[] = canceling ? turnStatusesBefore(status) : ['running']
-  const values = [turnId, epoch, canceling, before, status, stopReason, usage, error, detail, JSON.stringify(rows), claim ?? null]
-  const result = await db.$client.transact([holdTaskOf(turnId), { name: 'finish_turn', text: endText, values }])
-  const [found] = result.rows as { turn: JsonRow; agent: string }[]
-  return found
-    ? {
-        result: 'committed',
-        turn: { ...fromJsonRow(turns, found.turn), agent: found.agent, parent: null },
-        joined: [],
-        queued: [],
-        canceled: [],
-      }
-    : null
+  const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
+  return {
+    turnId,
+    json: JSON.stringify({ turnId, epoch, canceling, claim, before, status, stopReason, usage, error, detail, messages: rows }),
+  }
+}
+
+async function endAll(db: Database, wanted: readonly WantedEnd[]): Promise<(FinishResult | null)[]> {
+  const turnIds = wanted.map(({ turnId }) => turnId)
+  const values = [`[${wanted.map(({ json }) => json).join(',')}]`]
+  const { rows } = await db.$client.transact([holdTasksOf(turnIds), { name: 'finish_turns', text: endText, values }])
+  const ended = new Map((rows as { turn: JsonRow; agent: string }[]).map(found => [found.turn.id, found]))
+  return turnIds.map(id => {
+    const found = ended.get(id)
+    if (!found) return null
+    const turn = { ...fromJsonRow(turns, found.turn), agent: found.agent, parent: null }
+    return { result: 'committed', turn, joined: [], queued: [], canceled: [] }
+  })
 }
 
 const endParameters = {
-  status: sql.raw('$5'),
-  stopReason: sql.raw('$6'),
-  usage: sql.raw('$7'),
-  error: sql.raw('$8'),
-  errorDetail: sql.raw('$9'),
+  status: sql.raw('wanted.status'),
+  stopReason: sql.raw(`wanted."stopReason"`),
+  usage: sql.raw('wanted.usage'),
+  error: sql.raw('wanted.error'),
+  errorDetail: sql.raw('wanted.detail'),
 }
 
-/**
- * $1 turn, $2 epoch, $3 canceling, $4 states it may be in, $5 to $9 `endParameters`, $10 messages, $11 claim or null. Returns turn and agent.
- */
+/** $1: the ends, each with the states that its turn may be in. Returns the turns and their agents. */
 const endText = `
-with ended as (
+with wanted as (
+  select * from json_to_recordset($1) as each (
+    "turnId" uuid, epoch bigint, canceling boolean, claim text, before text[],
+    status text, "stopReason" text, usage json, error json, detail text, messages json
+  ) where "turnId" = any(${heldTurns})
+), ended as (
   update turns set ${assignments(endColumns(endParameters))}
-  where id = $1 and epoch = $2 and canceling = $3 and status = any($4) and ($11::text is null or claim = $11)
+  from wanted
+  where turns.id = "turnId" and turns.epoch = wanted.epoch and turns.canceling = wanted.canceling and turns.status = any(wanted.before)
+    and (wanted.claim is null or turns.claim = wanted.claim)
     and not exists (select from waits where waits.turn = turns.id and waits.status = 'open')
     and not exists (select from children where children.turn = turns.id)
     and not exists (select from children where children.child = turns.task)
     and not exists (select from turns other where other.task = turns.task and other.id <> turns.id and other.status not in (${endedList}))
-  returning *
+  returning turns.*
 ), said as (
   insert into messages (${columnsOf(messages)})
-  select ${columnsOf(messages)} from json_populate_recordset(null::messages, $10) where exists (select from ended)
+  select ${columnsOf(messages, { of: 'own' })} from ended join wanted on "turnId" = ended.id, json_populate_recordset(null::messages, messages) as own
 ), settled as (
-  update tasks set status = $5, epoch = ${raisedEpoch}, updated_at = now() from ended where tasks.id = ended.task returning tasks.agent
+  update tasks set status = ended.status, epoch = ${raisedEpoch}, updated_at = now() from ended where tasks.id = ended.task returning tasks.id, tasks.agent
 )
-select to_json(ended) as turn, agent from ended, settled`
+select to_json(ended) as turn, agent from ended join settled on settled.id = ended.task`
 
 /** Every other end, or the reason why the turn does not end. */
 export async function endStepwise(

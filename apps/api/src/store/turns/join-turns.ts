@@ -152,19 +152,21 @@ export async function leaveJoined(tx: Transaction, { task, number }: Pick<TurnRo
 }
 
 /**
- * Parts of the statement that claims a turn, which is $1: `merged` has the turns that follow it and are to be merged with it, as far as they fit, with
- * the place of their first input among the merged ones. The turn runs with the params of the latest that has any. Only the first claim merges, because
- * it fixes the indexes of the turn.
+ * Parts of the statement that claims the turns in `wanted`: `merged` has the turns that follow one of them, the `taker`, and are to be merged with it, as
+ * far as they fit, with the place of their first input among the merged ones. The turn runs with the params of the latest that has any. Only the first claim
+ * merges, because it fixes the indexes of the turn.
  */
 export const mergedParts = `
 following as (
-  select other.id, other.number, other.params, other.input_metadata, ${inputArray('other')} as all_inputs, other.queued_at,
-    sum(octet_length(${inputArray('other')}::text)) over (order by other.number) as bytes,
-    bool_and(other.joins is not distinct from 'merge' and other.joined_to is null) over (order by other.number) as is_merged
-  from turns own join turns other on other.task = own.task and other.number > own.number and other.status not in (${endedList})
-  where own.id = $1 and own.first_index is null
+  select own.id as taker, other.id, other.number, other.params, other.input_metadata, ${inputArray('other')} as all_inputs, other.queued_at,
+    sum(octet_length(${inputArray('other')}::text)) over behind as bytes,
+    bool_and(other.joins is not distinct from 'merge' and other.joined_to is null) over behind as is_merged
+  from wanted join turns own on own.id = wanted.id
+  join turns other on other.task = own.task and other.number > own.number and other.status not in (${endedList})
+  where own.first_index is null
+  window behind as (partition by own.id order by other.number)
 ), merged as (
-  select id, number, params, input_metadata, all_inputs, queued_at,
-    coalesce(sum(json_array_length(all_inputs)) over (order by number rows between unbounded preceding and 1 preceding), 0)::int as place
+  select taker, id, number, params, input_metadata, all_inputs, queued_at,
+    coalesce(sum(json_array_length(all_inputs)) over (partition by taker order by number rows between unbounded preceding and 1 preceding), 0)::int as place
   from following where is_merged and bytes <= ${maxJoinedBytes}
 )`

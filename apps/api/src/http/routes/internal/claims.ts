@@ -8,7 +8,7 @@ import { reachOf } from '../../../access/principal.ts'
 import { registerWorker } from '../../../store/agents/agents.ts'
 import { findTurn } from '../../../store/reads/turns.ts'
 import { toMessage, toTask, toTurn } from '../../../store/rows.ts'
-import { type ClaimClock, claimTurn } from '../../../store/turns/claim-turn.ts'
+import { type ClaimClock, claimTurn, createQueuedClaims } from '../../../store/turns/claim-turn.ts'
 import type { Claimed } from '../../../store/turns/claimed.ts'
 import { reopenTurn } from '../../../store/turns/reopen-turn.ts'
 import { isOverBudget } from '../../../store/usage/record-usage.ts'
@@ -25,6 +25,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
   const { db, ending, announcer, announcing, relay, backlog, polls, metrics, vault } = services
   const { leaseMs, pinGraceMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
+  const claimQueued = createQueuedClaims(db)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body, principal }) => {
@@ -44,7 +45,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
     const { turnId, claimId, worker } = body
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await announcer.ping()
-    const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs, pinGraceMs })
+    const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs, pinGraceMs }, claimQueued)
     if (claim.result === 'unsent') {
       relay.kick()
       return { result: 'settled' as const }

@@ -6,6 +6,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { reachOf } from '../../../access/principal.ts'
 import { registerWorker } from '../../../store/agents/agents.ts'
+import { createBatcher } from '../../../store/connection/batcher.ts'
 import { findTurn } from '../../../store/reads/turns.ts'
 import { toMessage, toTask, toTurn } from '../../../store/rows.ts'
 import { type ClaimClock, claimTurn, createQueuedClaims } from '../../../store/turns/claim-turn.ts'
@@ -26,6 +27,10 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
   const { leaseMs, pinGraceMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const claimQueued = createQueuedClaims(db)
+  const ping = createBatcher<void, void>(1_000, async () => {
+    await announcer.ping()
+    return []
+  })
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body, principal }) => {
@@ -44,7 +49,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
   async function claimFor({ body, log }: Pick<FastifyRequest, 'log'> & { body: z.output<typeof claimBody> }) {
     const { turnId, claimId, worker } = body
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
-    await announcer.ping()
+    await ping()
     const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs, pinGraceMs }, claimQueued)
     if (claim.result === 'unsent') {
       relay.kick()

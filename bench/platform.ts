@@ -1,5 +1,4 @@
 /** Rivulet's API and worker processes, bundled as for production, with keys required. */
-import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import pg from 'pg'
@@ -9,6 +8,7 @@ import { until } from '../test/support/until.ts'
 import { type Child, spawnChild } from './child.ts'
 import type { World } from './contestant.ts'
 import { familyOf } from './measure/cpu.ts'
+import { createPoster } from './measure/poster.ts'
 import type { SpeakerParams } from './programs/speaker-agent.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -68,14 +68,14 @@ export async function startPlatform(
   const { url } = api
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => {})
-  const agent = new Agent({ keepAlive: true, maxSockets: inFlight })
+  const poster = createPoster(url, { inFlight, headers: authorization })
   try {
     await until('the platform is ready', isReady, { timeoutMs: 60_000 })
   } catch (error) {
     await close()
     throw error
   }
-  return { api, apis, redisPrefix: prefix, worker, workers, pg: pool, post, createTask, close }
+  return { api, apis, redisPrefix: prefix, worker, workers, pg: pool, post: poster.post, createTask, close }
 
   function startApi(port: string): Api {
     const probe = isProbed ? ['--import', pathToFileURL(join(world.folder, 'api-probe/main.mjs')).href] : []
@@ -103,29 +103,12 @@ export async function startPlatform(
   }
 
   async function createTask(params: SpeakerParams): Promise<string> {
-    const { task } = await post<{ task: { id: string } }>('/v1/tasks', { agent: 'speaker', params })
+    const { task } = await poster.post<{ task: { id: string } }>('/v1/tasks', { agent: 'speaker', params })
     return task.id
   }
 
-  function post<Body>(path: string, body: unknown): Promise<Body> {
-    const text = JSON.stringify(body)
-    return new Promise((resolve, reject) => {
-      const headers = { ...authorization, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
-      const sent = request(url + path, { method: 'POST', agent, headers }, async response => {
-        const chunks: Buffer[] = []
-        for await (const chunk of response) chunks.push(chunk)
-        const received = Buffer.concat(chunks).toString()
-        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(received))
-        else reject(new Error(`POST ${path} returned ${response.statusCode} ${received}`))
-      })
-      // The API closes a connection that was idle for 5 s, perhaps while this request is on its way.
-      sent.on('error', error => (sent.reusedSocket ? resolve(post<Body>(path, body)) : reject(error)))
-      sent.end(text)
-    })
-  }
-
   async function close(): Promise<void> {
-    agent.destroy()
+    poster.close()
     // SIGKILL, because waiting turns would delay the shutdown of a worker by their whole grace period.
     const apart = workers.flatMap(({ pid: own }) => familyOf(own).filter(pid => pid !== own))
     await Promise.all(workers.map(each => each.stop(world.profiles ? 'SIGTERM' : 'SIGKILL')))

@@ -5,6 +5,7 @@ import { delta } from '@rivulet/protocol'
 import { createAppender } from '@rivulet/worker/appender'
 import { createTurnWriter } from '@rivulet/worker/turn-writer'
 import { Queue, Worker } from 'bullmq'
+import { fastify } from 'fastify'
 import { Redis } from 'ioredis'
 import pLimit from 'p-limit'
 import pg from 'pg'
@@ -28,6 +29,7 @@ handleRequests({
       await commit()
       await add()
     }),
+  listen,
   add: (load: Load) => perSecond(load, add),
   commit: (load: Load) => perSecond(load, commit),
   process: processJobs,
@@ -37,6 +39,17 @@ handleRequests({
   pipeline: pipelineToStreams,
 })
 process.on('SIGTERM', () => process.exit(0))
+
+/** A route that does the same for each POST, without checks. Returns its URL. */
+async function listen(): Promise<string> {
+  const app = fastify()
+  app.post('/', async () => {
+    await commit()
+    await add()
+    return {}
+  })
+  return app.listen({ host: '127.0.0.1', port: 0 })
+}
 
 async function commit(): Promise<void> {
   await pool.query('insert into bench_limits (id, params) values ($1, $2)', [randomUUID(), { run: 'limits', task: 1 }])

@@ -3,12 +3,14 @@ import { type Bench, type Figures, interleave, median, type Results, ratio, scal
 import { type Child, startChild } from '../child.ts'
 import { prepareTasks } from '../contestants/rivulet.ts'
 import { firstDeltaMs } from '../measure/first-delta.ts'
+import { createPoster } from '../measure/poster.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 
 const inFlight = 50
 const slots = 20
 const posts = 2_000
 const both = 'bare BullMQ add and one pg commit'
+const body = { task: 0, plan: { tasks: 1, deltas: 1, perSecond: null } }
 
 export const enqueue: Workload = {
   name: 'enqueue',
@@ -28,18 +30,28 @@ async function run(bench: Bench): Promise<Results> {
   const { redisUrl, databaseUrl } = bench.world
   const platform = await startPlatform(bench.world, { concurrency: slots, inFlight })
   const bare = await startChild('programs/limits.ts', { args: [redisUrl, databaseUrl] })
+  const poster = createPoster(await bare.ask<string>('listen'), { inFlight })
   try {
     // Warm up, because a process is slower the first time.
-    await accept(bench, platform)
+    await Promise.all([accept(bench, platform), post()])
     const rows: { name: string; measure: () => Promise<Figures> }[] = [
       { name: both, measure: async () => ({ perSecond: await ask(bare, 'addAndCommit') }) },
+      { name: 'the same behind a bare Fastify route', measure: async () => ({ perSecond: await post() }) },
       { name: 'bare BullMQ add', measure: async () => ({ perSecond: await ask(bare, 'add') }) },
       { name: 'bare pg insert and commit', measure: async () => ({ perSecond: await ask(bare, 'commit') }) },
       { name: 'Rivulet', measure: () => measure(bench, platform) },
     ]
     return await interleave(bench, rows, row => row.measure())
   } finally {
+    poster.close()
     await Promise.all([bare.stop(), platform.close()])
+  }
+
+  async function post(): Promise<number> {
+    const count = scaled(bench, posts)
+    const began = performance.now()
+    await Promise.all(Array.from({ length: count }, () => poster.post('/', body)))
+    return (count * 1_000) / (performance.now() - began)
   }
 
   function ask(child: Child, name: string): Promise<number> {
@@ -63,8 +75,7 @@ async function accept(bench: Bench, platform: Platform): Promise<number> {
   const holding = await prepareTasks(platform, { tasks: slots, deltas: 1, perSecond: null })
   const count = scaled(bench, posts)
   const began = performance.now()
-  const task = { task: 0, plan: { tasks: 1, deltas: 1, perSecond: null } }
-  await Promise.all(Array.from({ length: count }, () => platform.createTask(task)))
+  await Promise.all(Array.from({ length: count }, () => platform.createTask(body)))
   const seconds = (performance.now() - began) / 1_000
   await holding.clear()
   return count / seconds

@@ -206,14 +206,14 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function owing(turn: TurnRow, work: () => Promise<boolean>): Promise<boolean> {
     try {
       if (await work()) return true
-      logger.debug(aboutTurn(turn), 'the running turn will make the announcement')
+      logger.debug(aboutTurn(turn), 'the turn that runs or is being ended will make the announcement')
     } catch (error) {
       logger.warn({ ...aboutTurn(turn), err: error }, 'the announcement failed; it will be retried')
     }
     return false
   }
 
-  /** The cursor behind the entries. Null where the log has to be opened anew and a turn is running: then its worker does that. */
+  /** The cursor behind the entries. Null where the log has to be opened anew and a turn runs or is being ended: then its worker, or who ends it, does that. */
   async function write(task: TaskId, entries: KeyedEvent[], running?: boolean): Promise<Cursor | null> {
     const { result, cursor } = await announcer.announce({ task, entries, ...(running !== undefined && { running }) })
     return result === 'ok' ? cursor : openIdle(task)

@@ -1,13 +1,15 @@
 /**
  * Batches concurrent calls: while one batch is in flight, the next one collects. So batches grow with the load, and a call without load does not
- * wait. If a batch fails, all its calls fail.
+ * wait. A batch that takes longer than a second delays no other. If a batch fails, all its calls fail.
  */
-import type { TurnId } from '@rivulet/protocol'
-import { isConnectionBroken, sqlStateOf } from './database-errors.ts'
+import { sqlStateOf } from './database-errors.ts'
+
+/** So long the next batch waits for the one before it. */
+const patienceMs = 1_000
 
 export type Batcher<T, R> = (item: T) => Promise<R>
 
-/** `ask` returns a result for each item, in order. The next batch does not wait for results that are promises. */
+/** `ask` returns a result for each item, in order. A result may be a promise, for which no batch waits. */
 export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => Promise<readonly (R | Promise<R>)[]>): Batcher<T, R> {
   const waiting: Waiting<T, R>[] = []
   let isAsking = false
@@ -21,42 +23,58 @@ export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => 
     isAsking = true
     // Those of the same tick come along.
     await null
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, most)
-      try {
-        const results = await ask(batch.map(({ item }) => item))
-        for (const [i, { resolve }] of batch.entries()) resolve(results[i] as R | Promise<R>)
-      } catch (error) {
-        for (const { reject } of batch) reject(error)
-      }
-    }
+    while (waiting.length > 0) await atMost(patienceMs, askFor(waiting.splice(0, most)))
     isAsking = false
+  }
+
+  async function askFor(batch: readonly Waiting<T, R>[]): Promise<void> {
+    try {
+      const results = await ask(batch.map(({ item }) => item))
+      for (const [i, { resolve }] of batch.entries()) resolve(results[i] as R | Promise<R>)
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
   }
 }
 
 /**
- * Batches concurrent transactions, each about one turn. What a batch left out, with null, is done alone; so is each of a batch that Postgres refused, because
- * one of them may be the reason, and the second of two about the same turn.
+ * Batches concurrent transactions that hold rows. A batch waits for no row: what it left out, with undefined, is done alone, and waits there. So is the second
+ * of two with the same key, and each of a batch that Postgres refused for a reason that one of them can have.
  */
-export function createTogether<T extends { turnId: TurnId }, R>(
+export function createTransactionBatcher<T, R>(
   most: number,
-  transact: (items: readonly T[]) => Promise<readonly (R | null)[]>,
-): Batcher<T, R | null> {
+  keyOf: (item: T) => string,
+  transact: (items: readonly T[], how: { isAlone: boolean }) => Promise<readonly (R | undefined)[]>,
+): Batcher<T, R> {
   return createBatcher(most, async items => {
-    if (items.length === 1) return transact(items)
-    const together = [...new Map(items.toReversed().map(item => [item.turnId, item])).values()]
-    const done = await transact(together).catch(error => {
-      if (sqlStateOf(error) === undefined || isConnectionBroken(error)) throw error
+    const firsts = [...new Map(items.toReversed().map(item => [keyOf(item), item])).values()]
+    const done = await transact(firsts, { isAlone: false }).catch(error => {
+      if (!refusedForOne.test(sqlStateOf(error) ?? '')) throw error
       return []
     })
-    const results = new Map(together.map((item, i) => [item, done[i]]))
-    return items.map(item => results.get(item) ?? alone(item))
+    const results = new Map(firsts.map((item, i) => [item, done[i]]))
+    return items.map(item => {
+      const result = results.get(item)
+      return result === undefined ? alone(item) : result
+    })
   })
 
-  async function alone(item: T): Promise<R | null> {
-    const [result = null] = await transact([item])
-    return result
+  async function alone(item: T): Promise<R> {
+    const [result] = await transact([item], { isAlone: true })
+    return result as R
   }
+}
+
+/** 22, 23 and 54: values, and rows that contradict others; 40 and 55P03: a lock of another transaction; 57014: it took too long. */
+const refusedForOne = /^(22|23|40|54|55P03|57014)/
+
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
 }
 
 type Waiting<T, R> = { item: T; resolve: (result: R | Promise<R>) => void; reject: (error: unknown) => void }

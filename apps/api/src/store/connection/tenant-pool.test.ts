@@ -84,8 +84,8 @@ function open(at: string, options: { query_timeout?: number; statement_timeout?:
 }
 
 async function rowOf(pool: TenantPool, i: number): Promise<number> {
-  const { rows } = await pool.transact([number(-1), number(i)])
-  return rows[0].number
+  const [, last] = await pool.transact([number(-1), number(i)])
+  return last.rows[0].number
 }
 
 function number(i: number) {

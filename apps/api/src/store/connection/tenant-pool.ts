@@ -56,10 +56,10 @@ export class TenantPool {
   }
 
   /**
-   * A transaction of statements that do not need each other's results: they are sent at once, in one round trip. Each sees the changes of those
-   * before it, and what others had committed when it began. Returns the result of the last one.
+   * A transaction of statements that are sent at once, in one round trip. Each sees the changes and settings of those before it, and what others had
+   * committed when it began. Returns their results.
    */
-  async transact(statements: readonly Statement[]): Promise<QueryResult> {
+  async transact<const All extends readonly Statement[]>(statements: All): Promise<{ [Each in keyof All]: QueryResult }> {
     const client = await this.connect()
     const sent = [begin, ...statements, commit].map(statement => client.query(statement))
     const results = await Promise.allSettled(sent)
@@ -67,9 +67,8 @@ export class TenantPool {
     // If Postgres has replied to COMMIT, it has replied to every statement before it, so the connection is clean: reuse it even if one failed.
     client.release(results.at(-1)?.status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
-    const last = results.at(-2)
-    if (last?.status !== 'fulfilled') throw new Error('A transaction has at least one statement')
-    return last.value
+    const values = results.slice(1, -1).map(result => (result.status === 'fulfilled' ? result.value : null))
+    return values as { [Each in keyof All]: QueryResult }
   }
 }
 

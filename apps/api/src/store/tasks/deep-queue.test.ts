@@ -9,10 +9,10 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import { readStoredTask } from '../reads/stored-task.ts'
-import { claimTurn } from '../turns/claim-turn.ts'
-import { finishTurn } from '../turns/finish-turn.ts'
+import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
+import { finishTurn, waysToEnd } from '../turns/finish-turn.ts'
 import { createTaskAcceptance } from './accept/accept-tasks.ts'
-import { heldTurns, holdTasksOf } from './held-task.ts'
+import { heldTurns, holdTaskOf } from './held-task.ts'
 import { dispatchedTurns } from './outbox.ts'
 
 const tenant = 'default'
@@ -30,7 +30,7 @@ afterAll(() => database.close())
 test('a plan that was made when there were no turns does not go through all of them', async () => {
   const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
   expect(asked.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'finish_turns', 'hold_task', 'stored_task']),
+    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'finish_turns', 'hold_free_tasks', 'hold_usual_tasks', 'stored_task']),
   )
   await check(asked, keptPlanOf)
 })
@@ -47,18 +47,24 @@ test('accepting, claiming and ending a turn, and looking for lost jobs, do not g
   await check(asked, planOf)
 })
 
-/** A turn from its beginning to its end, with a viewer. */
+/** Two turns from their beginning to their end, claimed and ended together, with a viewer. */
 async function live(): Promise<void> {
-  const { accept } = createTaskAcceptance(database.databaseFor)
-  const accepted = await accept(tenant, request, null)
-  const turnId = accepted?.accepted.turn.id ?? ''
-  const claim = await claimTurn(database.db, { turnId, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
-  if (claim.result !== 'claimed') throw new Error(`It was ${claim.result}`)
-  const { epoch, task } = claim.claimed.turn
-  await readStoredTask(database.databaseFor(tenant), tenant, task, 1_000)
-  const outcome = { status: 'completed', stopReason: 'stop' } as const
-  const ended = await finishTurn(database.db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [] })
-  expect(ended.result).toBe('committed')
+  const { db, databaseFor } = database
+  const { accept } = createTaskAcceptance(databaseFor)
+  const [claimQueued, ways] = [createQueuedClaims(db), waysToEnd(db)]
+  await Promise.all([1, 2].map(run))
+
+  async function run(): Promise<void> {
+    const accepted = await accept(tenant, request, null)
+    const turnId = accepted?.accepted.turn.id ?? ''
+    const claim = await claimTurn(db, { turnId, claim: randomUUID(), worker: 'w', leaseMs: 60_000 }, claimQueued)
+    if (claim.result !== 'claimed') throw new Error(`It was ${claim.result}`)
+    const { epoch, task } = claim.claimed.turn
+    await readStoredTask(databaseFor(tenant), tenant, task, 1_000)
+    const outcome = { status: 'completed', stopReason: 'stop' } as const
+    const ended = await finishTurn(db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [] }, ways)
+    expect(ended.result).toBe('committed')
+  }
 }
 
 async function check(asked: readonly Statement[], plan: (statement: Statement) => Promise<Plan>): Promise<void> {
@@ -107,7 +113,7 @@ async function inTransaction(text: string, plan: (client: PoolClient) => Promise
   const client = await database.pool.connect()
   try {
     await client.query('begin')
-    if (text.includes(heldTurns)) await client.query(holdTasksOf([randomUUID()]))
+    if (text.includes(heldTurns)) await client.query(holdTaskOf(randomUUID()))
     return await plan(client)
   } finally {
     client.release(true)

@@ -4,6 +4,7 @@
  */
 import type { TaskId, TurnId } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
+import type { QueryResult } from 'pg'
 import type { Transaction } from '../connection/database.ts'
 import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import type { Statement } from '../connection/tenant-pool.ts'
@@ -22,27 +23,43 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): P
 }
 
 /**
- * The same for a transaction that is sent at once, about turns of several tasks. A separate statement, so that the next one reads while the locks are held.
- * A single task is waited for. Of several, those that another transaction holds are left out: two transactions that wait for each other's tasks would never
- * end. `heldTurns` are the turns whose tasks are held.
+ * The first statement of a transaction that is sent at once, about turns of several tasks: it holds the tasks, so that the statements behind it read them
+ * under the lock. Tasks that another transaction holds are left out, and a lock that the others wait for, or a second and a half for all of them, ends the
+ * transaction: it holds many tasks, and must not make them wait for one. Its result has the turns whose tasks are held.
  *
- * The statements of such a transaction find each row by its key. Postgres plans a named statement once for a connection, on a new database when its
- * tables are empty, and would read the whole table ever after.
+ * @param which a condition about turns, in SQL, with the name of the statement
  */
-export function holdTasksOf(turnIds: readonly TurnId[]): Statement {
-  const isSingle = turnIds.length === 1
-  return { name: isSingle ? 'hold_task' : 'hold_free_tasks', text: isSingle ? holdText('') : holdText('skip locked'), values: [turnIds] }
+export function holdFreeTasksOf(turnIds: readonly TurnId[], which = { name: 'hold_free_tasks', sql: 'true' }): Statement {
+  const limits = `set_config('lock_timeout', '200ms', true), set_config('statement_timeout', '1500ms', true)`
+  return { name: which.name, text: holdText({ which: which.sql, also: limits, how: 'skip locked' }), values: [turnIds] }
 }
 
-const holdText = (how: string) => `
-select set_config('rivulet.held', coalesce(string_agg(wanted.turn::text, ','), ''), true),
-  set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-  set_config('jit', 'off', true)
-from unnest($1::uuid[]) as wanted (turn)
-cross join lateral (select from tasks where tasks.id = (select task from turns where turns.id = wanted.turn) for update ${how}) as held`
+/** The same for one turn, whose task is waited for. */
+export function holdTaskOf(turnId: TurnId): Statement {
+  return { name: 'hold_task', text: holdText({}), values: [[turnId]] }
+}
 
-/** In SQL behind `holdTasksOf`, as an array. */
-export const heldTurns = `string_to_array(current_setting('rivulet.held'), ',')::uuid[]`
+/**
+ * The statements behind it find each row by its key. Without that, a plan that Postgres made while the tables were empty, and keeps until it has counted their
+ * rows, may read all of them. Its estimates are then too high, for which it would compile the statement.
+ */
+const holdText = ({ which = 'true', also = '', how = '' }) => `
+select set_config('${heldSetting}', coalesce(string_agg(wanted.turn::text, ','), ''), true) as held,
+  set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+  set_config('jit', 'off', true)${also && `, ${also}`}
+from unnest($1::uuid[]) as wanted (turn)
+cross join lateral (select task from turns where turns.id = wanted.turn and ${which} offset 0) as own
+cross join lateral (select from tasks where tasks.id = own.task for update ${how}) as locked`
+
+const heldSetting = 'rivulet.held'
+
+/** The turns whose tasks are held, as an array, in the statements behind it. */
+export const heldTurns = `string_to_array(current_setting('${heldSetting}'), ',')::uuid[]`
+
+/** The same, out of its result. */
+export function heldIn(result: QueryResult): Set<TurnId> {
+  return new Set(String(result.rows[0].held).split(','))
+}
 
 /** The epoch after a change of the task's rows, in SQL about `tasks`: the next even number. */
 export const raisedEpoch = 'tasks.epoch + 2 - tasks.epoch % 2'

@@ -7,12 +7,12 @@
 import type { RememberedStep, TurnId } from '@rivulet/protocol'
 import { and, arrayContains, eq, sql } from 'drizzle-orm'
 import type { Sealed } from '../access/vault.ts'
-import { type Batcher, createTogether } from '../connection/batcher.ts'
+import { type Batcher, createTransactionBatcher } from '../connection/batcher.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { outbox, turns } from '../schema.ts'
-import { heldTurns, holdTasksOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
+import { heldIn, heldTurns, holdFreeTasksOf, holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { sealedOf } from '../tasks/task-secrets.ts'
@@ -29,9 +29,6 @@ export type Claim = {
   /** How long a turn of a pinned agent waits for its version after the last heartbeat of a worker of that version. Default 0. */
   pinGraceMs?: number
 }
-
-/** Turns that are claimed in one statement. */
-const maxTogether = 50
 
 /** The delay of the job of a turn that waits for its version. */
 const versionWaitMs = 1_000
@@ -51,7 +48,7 @@ export type ClaimResult =
   | { result: 'unsent' }
   | { result: 'leased' | 'settled' }
 
-/** @param claimQueued default: alone */
+/** @param claimQueued shared by the claims of a process, which then are made together */
 export async function claimTurn(db: Database, wanted: Claim, claimQueued = createQueuedClaims(db)): Promise<ClaimResult> {
   const queued = await claimQueued(wanted)
   if (queued) return { result: 'claimed', ...queued, isAgain: false }
@@ -142,23 +139,45 @@ const storedClaim = {
   clock: sql<ClaimClock>`${sql.raw(claimClock('turns'))}`,
 }
 
+/** Claims that come at the same time, together. */
+export function createQueuedClaims(db: Database): Batcher<Claim, Claiming | null> {
+  return createTransactionBatcher(
+    maxTogether,
+    ({ turnId }) => turnId,
+    (wanted, how) => claimQueued(db, wanted, how),
+  )
+}
+
+/** Turns that are claimed in one statement. */
+const maxTogether = 50
+
+/** A turn that its worker gets with little else. Others are claimed alone, because 50 such replies would fill the memory. */
+const isUsual = {
+  name: 'hold_usual_tasks',
+  sql: `coalesce(octet_length(coalesce(turns.inputs, turns.input)::text), 0) <= 65536
+    and not exists (select from steps where steps.turn = turns.id) and not exists (select from states where states.task = turns.task)
+    and not exists (select from turns other where other.task = turns.task and other.number > turns.number offset 0)`,
+}
+
 /**
- * The one way in which queued turns are claimed: together, in one statement behind the locks of their tasks, in one round trip. Null for each that cannot
- * be claimed now: not queued, being ended, too early, too late, not its task's next, or not for a worker of this version.
+ * The one way in which queued turns are claimed: in one statement behind the locks of their tasks, in one round trip. Null for each that cannot be claimed
+ * now: not queued, being ended, too early, too late, not its task's next, or not for a worker of this version. Undefined for each that was left out.
  */
-async function claimAll(db: Database, wanted: readonly Claim[]): Promise<(Claiming | null)[]> {
+async function claimQueued(
+  db: Database,
+  wanted: readonly Claim[],
+  { isAlone }: { isAlone: boolean },
+): Promise<(Claiming | null | undefined)[]> {
   const turnIds = wanted.map(({ turnId }) => turnId)
   const [claims, workers] = [wanted.map(({ claim }) => claim), wanted.map(({ worker }) => worker)]
   const [leases, graces] = [wanted.map(({ leaseMs }) => leaseMs), wanted.map(({ pinGraceMs = 0 }) => pinGraceMs)]
-  const values = [turnIds, claims, workers, leases, graces]
-  const { rows } = await db.$client.transact([holdTasksOf(turnIds), { name: 'claim_queued', text: claimText, values }])
-  const claimed = new Map((rows as ClaimingJson[]).map(found => [found.turn.id, toClaiming(found)]))
-  return turnIds.map(id => claimed.get(id) ?? null)
-}
-
-/** Claims that come at the same time, together. */
-export function createQueuedClaims(db: Database): Batcher<Claim, Claiming | null> {
-  return createTogether(maxTogether, wanted => claimAll(db, wanted))
+  const [locked, claimed] = await db.$client.transact([
+    isAlone ? holdTaskOf(turnIds[0] as TurnId) : holdFreeTasksOf(turnIds, wanted.length > 1 ? isUsual : undefined),
+    { name: 'claim_queued', text: claimText, values: [turnIds, claims, workers, leases, graces] },
+  ])
+  const held = heldIn(locked)
+  const found = new Map((claimed.rows as ClaimingJson[]).map(row => [row.turn.id, toClaiming(row)]))
+  return turnIds.map(id => found.get(id) ?? (held.has(id) || isAlone ? null : undefined))
 }
 
 /**

@@ -9,7 +9,7 @@ import { messages, outbox, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { claimTurn } from './claim-turn.ts'
 import type { Outcome } from './end-turn.ts'
-import { createEndAtOnce, endStepwise, type FinishResult, finishTurn, type Way } from './finish-turn.ts'
+import { createEndAtOnce, createEndStepwise, type FinishResult, finishTurn, type Way } from './finish-turn.ts'
 
 const tenant = 'default'
 let database: DatabaseHandle
@@ -52,7 +52,7 @@ test.each<[string, History, { isShort: boolean }]>([
   ['says what cannot be stored', { outcome: completed, said: [{ index: 0 }, { index: 0 }] }, { isShort: true }],
 ])('a turn that %s ends the same both ways', async (_, history, { isShort }) => {
   let taken = 0
-  const endAtOnce = createEndAtOnce(database.db)
+  const [endAtOnce, endStepwise] = [createEndAtOnce(database.db), createEndStepwise(database.db)]
   const counted: Way = async (...args) => {
     const result = await endAtOnce(...args)
     if (result) taken += 1

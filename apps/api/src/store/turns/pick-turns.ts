@@ -41,11 +41,11 @@ export type PickOptions = {
 const lockClass = 7_233
 
 export async function pickTurns(db: Database, agent: string, { ahead, keepsSpare, workerTimeoutMs }: PickOptions): Promise<Picking> {
-  const { rows } = await db.$client.transact([
+  const [, picked] = await db.$client.transact([
     { name: 'pick_alone', text: 'select pg_advisory_xact_lock($1, hashtext($2))', values: [lockClass, agent] },
     { name: 'pick_turns', text: pickText, values: [agent, ahead, keepsSpare, workerTimeoutMs] },
   ])
-  const [{ spare, waiting, ...row }] = rows as [PickRow]
+  const [{ spare, waiting, ...row }] = picked.rows as [PickRow]
   return { ...row, spare: waiting ? Math.max(0, Number(spare)) : 0, waiting: waiting ?? [] }
 }
 

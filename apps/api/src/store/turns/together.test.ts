@@ -13,7 +13,7 @@ import { createTurn } from '../tasks/accept/create-turn.ts'
 import { lockTask } from '../tasks/held-task.ts'
 import { type ClaimResult, claimTurn, createQueuedClaims } from './claim-turn.ts'
 import type { Outcome } from './end-turn.ts'
-import { createEndAtOnce, endStepwise, finishTurn } from './finish-turn.ts'
+import { finishTurn, waysToEnd } from './finish-turn.ts'
 import { releaseTurn } from './leases.ts'
 
 const tenant = 'default'
@@ -26,9 +26,9 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-type History = 'new' | 'with two inputs that it merges' | 'given back' | 'canceled' | 'too late'
+type History = 'new' | 'with two inputs that it merges' | 'with a long input' | 'given back' | 'canceled' | 'too late'
 
-test.each<History>(['new', 'with two inputs that it merges', 'given back', 'canceled', 'too late'])(
+test.each<History>(['new', 'with two inputs that it merges', 'with a long input', 'given back', 'canceled', 'too late'])(
   'a turn that is %s is claimed among others as it is alone',
   async history => {
     const claimQueued = createQueuedClaims(database.db)
@@ -48,22 +48,26 @@ test('of two claims of the same turn at the same time one has it', async () => {
   expect((await Promise.all(claims)).map(({ result }) => result)).toEqual(['claimed', 'leased', 'claimed'])
 })
 
-test('none waits for the turn of a task that another transaction holds, and that one is claimed when it is free', async () => {
-  const claimQueued = createQueuedClaims(database.db)
-  const [held, ...others] = await Promise.all(Array.from({ length: count }, () => prepare('new')))
-  if (!held) throw new Error('There is no turn')
-  let late: Promise<ClaimResult> | null = null
-  await database.db.transaction(async tx => {
-    await lockTask(tx, everyTenant, held.task)
-    late = claim(held.turnId, 'c', claimQueued)
-    const claimed = await Promise.all(others.map(({ turnId }) => claim(turnId, 'c', claimQueued)))
-    expect(claimed.map(({ result }) => result)).toEqual(others.map(() => 'claimed'))
-  })
-  expect(await late).toMatchObject({ result: 'claimed', claimed: { turn: { id: held.turnId } } })
-})
+test.each(['with the others', 'before the others'])(
+  'none waits for a turn whose task is held elsewhere, and that is claimed %s',
+  async when => {
+    const claimQueued = createQueuedClaims(database.db)
+    const [held, ...others] = await Promise.all(Array.from({ length: count }, () => prepare('new')))
+    if (!held) throw new Error('There is no turn')
+    let late: Promise<ClaimResult> | null = null
+    await database.db.transaction(async tx => {
+      await lockTask(tx, everyTenant, held.task)
+      late = claim(held.turnId, 'c', claimQueued)
+      if (when === 'before the others') await new Promise(setImmediate)
+      const claimed = await Promise.all(others.map(({ turnId }) => claim(turnId, 'c', claimQueued)))
+      expect(claimed.map(({ result }) => result)).toEqual(others.map(() => 'claimed'))
+    })
+    expect(await late).toMatchObject({ result: 'claimed', claimed: { turn: { id: held.turnId } } })
+  },
+)
 
 test('turns end together; one whose messages Postgres refuses ends as failed, and changes nothing about the others', async () => {
-  const ways = [createEndAtOnce(database.db), endStepwise]
+  const ways = waysToEnd(database.db)
   const begun = await Promise.all(Array.from({ length: count }, () => begin()))
   const results = await Promise.all(
     begun.map(({ turnId, task, epoch, firstIndex }, i) => {
@@ -78,7 +82,7 @@ test('turns end together; one whose messages Postgres refuses ends as failed, an
 })
 
 test('of two ends of the same turn at the same time one is committed, and only what it says is stored', async () => {
-  const ways = [createEndAtOnce(database.db), endStepwise]
+  const ways = waysToEnd(database.db)
   const [one, other] = [await begin(), await begin()]
   const end = ({ turnId, task, epoch, firstIndex }: typeof one, claimId: string, text: string) =>
     finishTurn(
@@ -88,8 +92,10 @@ test('of two ends of the same turn at the same time one is committed, and only w
       ways,
     )
   const results = await Promise.all([end(one, 'stranger', 'no'), end(one, 'c', 'yes'), end(other, 'c', 'yes'), end(one, 'c', 'again')])
-  expect(results.map(({ result }) => result)).toEqual(['superseded', 'committed', 'committed', 'already'])
-  for (const { task } of [one, other]) expect((await said(task)).map(({ content }) => content)).toContainEqual(text('yes'))
+  expect(results.map(({ result }) => result).sort()).toEqual(['already', 'committed', 'committed', 'superseded'])
+  const [, first, , last] = results.map(({ result }) => result)
+  const stored = (await said(one.task)).filter(({ author }) => author === 'agent').map(({ content }) => content)
+  expect([first, last, stored]).toEqual(first === 'committed' ? [first, 'already', [text('yes')]] : ['already', last, [text('again')]])
 })
 
 test('a long message ends its turn alone, and is stored whole', async () => {
@@ -102,7 +108,8 @@ test('a long message ends its turn alone, and is stored whole', async () => {
 
 async function prepare(history: History): Promise<{ turnId: string; task: string }> {
   const { db, databaseFor } = database
-  const accepted = await createTaskAcceptance(databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo', input: 'hello' }), null)
+  const input = history === 'with a long input' ? 'word '.repeat(100_000) : 'hello'
+  const accepted = await createTaskAcceptance(databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo', input }), null)
   const { task, turn } = accepted?.accepted ?? expect.fail('It was not accepted')
   await giveShare(db, turn.id)
   if (history === 'with two inputs that it merges')

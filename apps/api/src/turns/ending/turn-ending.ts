@@ -6,7 +6,7 @@ import { backoffMs, digestOf, errorTable, type FinishBody, isErrorCode } from '@
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { TurnRow } from '../../store/rows.ts'
 import type { Outcome } from '../../store/turns/end-turn.ts'
-import { createEndAtOnce, endStepwise, type FinishResult, finishTurn } from '../../store/turns/finish-turn.ts'
+import { type FinishResult, finishTurn, waysToEnd } from '../../store/turns/finish-turn.ts'
 import { aboutTurn } from '../about-turn.ts'
 import { createEndedTurns, loggedFailure } from './ended-turns.ts'
 import { createTurnCanceling, type TurnEndingDeps } from './turn-canceling.ts'
@@ -25,7 +25,7 @@ export function createTurnEnding(deps: TurnEndingDeps) {
   const { db, reader, announcing, spilling, usage, logger, metrics } = deps
   const { tellRelatives, ...canceling } = createTurnCanceling(deps)
   const endedTurns = createEndedTurns(deps)
-  const ways = [createEndAtOnce(db), endStepwise]
+  const ways = waysToEnd(db)
   return { finish, ...canceling }
 
   /** The worker reports that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */

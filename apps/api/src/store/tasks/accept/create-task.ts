@@ -123,11 +123,11 @@ export async function insertTasks(db: Database, wanted: readonly WantedTask[], m
   const ids = wanted.map(({ turn }) => turn.id)
   try {
     if (failpoint) await failpoint('accepting')
-    const { rows } = await db.$client.transact([
+    const [, dispatched] = await db.$client.transact([
       { name: 'accept_tasks', text: insertText, values: [JSON.stringify(wanted), mark] },
       { name: 'dispatch_accepted', text: dispatchText, values: [ids] },
     ])
-    const inserted = new Map(rows.map(({ turn, id, at }) => [turn, { id: Number(id), at }]))
+    const inserted = new Map(dispatched.rows.map(({ turn, id, at }) => [turn, { id: Number(id), at }]))
     return ids.map(id => inserted.get(id) ?? null)
   } catch (error) {
     const state = sqlStateOf(error) ?? ''

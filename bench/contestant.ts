@@ -9,6 +9,8 @@ export type Contestant = {
   name: string
   /** Gets a smaller load in workloads that compare only rates. */
   isSlow?: boolean
+  /** More tasks than these would wait for others to end. Default: no limit. */
+  mostTasks?: number
   pids: Partial<Record<Role, () => number[]>>
   prepare(plan: Plan): Promise<Prepared>
   /** Creates the tasks, 50 requests at a time, and resolves when all have ended and are stored. Absent where nothing accepts tasks. */

@@ -13,6 +13,7 @@ import type { Plan } from '../measure/speech.ts'
 export const langgraph: Start = { name: 'LangGraph JS server', start }
 
 const patience = { timeoutMs: 300_000, intervalMs: 20 }
+const concurrentRuns = 200
 
 async function start({ folder }: World): Promise<Contestant | Absent> {
   const cwd = join(folder, 'langgraph')
@@ -23,11 +24,19 @@ async function start({ folder }: World): Promise<Contestant | Absent> {
   const env = { LANGSMITH_TRACING: 'false', LANGCHAIN_TRACING_V2: 'false', LANGGRAPH_CLI_NO_ANALYTICS: '1', LOG_LEVEL: 'error' }
   let server: Child
   try {
-    server = await startChild('peers/langgraph-server.ts', { args: [cwd, port], env })
+    server = await startChild('peers/langgraph-server.ts', { args: [cwd, port, String(concurrentRuns)], env })
   } catch (error) {
     return { name: langgraph.name, because: `it does not start: ${error instanceof Error ? error.message.slice(-300) : error}` }
   }
-  return { name: langgraph.name, isSlow: true, pids: { server: () => [server.pid] }, prepare, runWhole, close: server.stop }
+  return {
+    name: langgraph.name,
+    isSlow: true,
+    mostTasks: concurrentRuns,
+    pids: { server: () => [server.pid] },
+    prepare,
+    runWhole,
+    close: server.stop,
+  }
 
   async function prepare(plan: Plan) {
     const run = randomUUID()

@@ -1,12 +1,12 @@
-/** LangGraph's JavaScript server, with its store in memory, and 200 concurrent runs. */
+/** LangGraph's JavaScript server, with its store in memory. */
 import { fileURLToPath } from 'node:url'
 import { startServer } from '@langchain/langgraph-api/server'
 import { handleRequests } from '../child.ts'
 import { runOf } from './langgraph-runs.ts'
 
-const [cwd = '', port = '0'] = process.argv.slice(2)
+const [cwd = '', port = '0', concurrentRuns = '0'] = process.argv.slice(2)
 const path = fileURLToPath(new URL('langgraph-graph.ts', import.meta.url))
-await startServer({ port: Number(port), host: '127.0.0.1', nWorkers: 200, cwd, graphs: { speaker: `${path}:graph` } })
+await startServer({ port: Number(port), host: '127.0.0.1', nWorkers: Number(concurrentRuns), cwd, graphs: { speaker: `${path}:graph` } })
 
 handleRequests({
   waiting: (name: string) => runOf(name).waiting,

@@ -48,8 +48,9 @@ async function run(bench: Bench): Promise<Results> {
 
 /** Doubles the agents until there are too many, and then halves the distance. */
 async function capacityOf(bench: Bench, contestant: Contestant, viewersEach: number): Promise<number> {
+  const limit = Math.min(scaled(bench, most), contestant.mostTasks ?? most)
   let [held, tooMany] = [0, Number.POSITIVE_INFINITY]
-  for (let tasks = scaled(bench, firstViewers / viewersEach); held < scaled(bench, most) && tooMany / held > precision; tasks = next()) {
+  for (let tasks = scaled(bench, firstViewers / viewersEach); held < limit && tooMany / held > precision; tasks = next()) {
     if (await holds(bench, contestant, tasks, viewersEach)) held = tasks
     else tooMany = tasks
     if (held === 0 && tooMany <= 1) return 0
@@ -57,7 +58,7 @@ async function capacityOf(bench: Bench, contestant: Contestant, viewersEach: num
   return held
 
   function next(): number {
-    if (tooMany === Number.POSITIVE_INFINITY) return Math.min(held * 2, scaled(bench, most))
+    if (tooMany === Number.POSITIVE_INFINITY) return Math.min(held * 2, limit)
     return Math.max(1, Math.round((held + tooMany) / 2))
   }
 }

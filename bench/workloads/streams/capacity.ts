@@ -3,6 +3,8 @@ import { type Bench, type Results, scaled, streamOnce, type Workload } from '../
 import type { Contestant } from '../../contestant.ts'
 
 const maxP99Ms = 100
+/** Of the whole run. */
+const maxDelaySeconds = 0.5
 /** The count is exact to this factor. */
 const precision = 1.15
 /** Viewers in the first step: every contestant serves so many, and the next steps overload none by more than the factor 2. */
@@ -63,12 +65,12 @@ async function capacityOf(bench: Bench, contestant: Contestant, viewersEach: num
   }
 }
 
-/** A contestant that loses a delta, or ends a stream, has too many. */
+/** A contestant that loses a delta, ends a stream, or lets its agents speak more slowly than they want, has too many. */
 async function holds(bench: Bench, contestant: Contestant, tasks: number, viewersEach: number): Promise<boolean> {
   const plan = { tasks, deltas: scaled(bench, 100), perSecond: 50 }
   try {
-    const { received } = await streamOnce(bench, contestant, plan, viewersEach)
-    return received.p99Ms <= maxP99Ms
+    const { received, seconds } = await streamOnce(bench, contestant, plan, viewersEach)
+    return received.p99Ms <= maxP99Ms && seconds <= plan.deltas / plan.perSecond + maxDelaySeconds
   } catch {
     return false
   }

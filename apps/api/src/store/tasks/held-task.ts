@@ -24,8 +24,8 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): P
 
 /**
  * The first statement of a transaction that is sent at once, about turns of several tasks: it holds the tasks, so that the statements behind it read them
- * under the lock. Tasks that another transaction holds are left out, and a lock that the others wait for, or a second and a half for all of them, ends the
- * transaction: it holds many tasks, and must not make them wait for one. Its result has the turns whose tasks are held.
+ * under the lock. It leaves out tasks that another transaction holds. The statements behind it fail if they wait for 200 ms for a lock, or take longer than
+ * 1.5 s, because many tasks are held meanwhile. Its result has the turns whose tasks are held.
  *
  * @param which a condition about turns, in SQL, with the name of the statement
  */
@@ -56,9 +56,14 @@ const heldSetting = 'rivulet.held'
 /** The turns whose tasks are held, as an array, in the statements behind it. */
 export const heldTurns = `string_to_array(current_setting('${heldSetting}'), ',')::uuid[]`
 
-/** The same, out of its result. */
-export function heldIn(result: QueryResult): Set<TurnId> {
-  return new Set(String(result.rows[0].held).split(','))
+/** What was found for each turn. Where nothing was: null if its task was held, or asked for alone, and undefined if the statement left it out. */
+export function resultsOf<R>(
+  turnIds: readonly TurnId[],
+  found: ReadonlyMap<unknown, R>,
+  { locked, isAlone }: { locked: QueryResult; isAlone: boolean },
+): (R | null | undefined)[] {
+  const held = new Set(String(locked.rows[0].held).split(','))
+  return turnIds.map(id => found.get(id) ?? (held.has(id) || isAlone ? null : undefined))
 }
 
 /** The epoch after a change of the task's rows, in SQL about `tasks`: the next even number. */

@@ -12,7 +12,7 @@ import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { outbox, turns } from '../schema.ts'
-import { heldIn, heldTurns, holdFreeTasksOf, holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
+import { heldTurns, holdFreeTasksOf, holdTaskOf, lockTask, raisedEpoch, resultsOf } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { sealedOf } from '../tasks/task-secrets.ts'
@@ -175,9 +175,8 @@ async function claimQueued(
     isAlone ? holdTaskOf(turnIds[0] as TurnId) : holdFreeTasksOf(turnIds, wanted.length > 1 ? isUsual : undefined),
     { name: 'claim_queued', text: claimText, values: [turnIds, claims, workers, leases, graces] },
   ])
-  const held = heldIn(locked)
   const found = new Map((claimed.rows as ClaimingJson[]).map(row => [row.turn.id, toClaiming(row)]))
-  return turnIds.map(id => found.get(id) ?? (held.has(id) || isAlone ? null : undefined))
+  return resultsOf(turnIds, found, { locked, isAlone })
 }
 
 /**

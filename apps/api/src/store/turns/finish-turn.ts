@@ -24,7 +24,7 @@ import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { storeState } from '../states/task-state.ts'
 import { type CancelBegun, cancelChildren } from '../tasks/cancel-task.ts'
-import { heldIn, heldTurns, holdFreeTasksOf, holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
+import { heldTurns, holdFreeTasksOf, holdTaskOf, lockTask, raisedEpoch, raiseEpoch, resultsOf } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { keepAttempt } from './attempts.ts'
 import { endColumns, endTurn, type Outcome, type TurnsEnded } from './end-turn.ts'
@@ -149,9 +149,8 @@ async function endAll(
     isAlone ? holdTaskOf(turnIds[0] as TurnId) : holdFreeTasksOf(turnIds),
     { name: 'finish_turns', text: endText, values: [`[${wanted.map(({ json }) => json).join(',')}]`] },
   ])
-  const held = heldIn(locked)
   const found = new Map((ended.rows as { turn: JsonRow; agent: string }[]).map(({ turn, agent }) => [turn.id, committed(turn, agent)]))
-  return turnIds.map(id => found.get(id) ?? (held.has(id) || isAlone ? null : undefined))
+  return resultsOf(turnIds, found, { locked, isAlone })
 }
 
 function committed(turn: JsonRow, agent: string): FinishResult {

@@ -7,7 +7,7 @@ export type Patience = {
   intervalMs?: number
 }
 
-/** The first answer that is neither undefined, null nor false. */
+/** The first truthy answer: a count of 0 is asked for again. */
 export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,
@@ -16,7 +16,7 @@ export async function until<T>(
   const deadline = performance.now() + timeoutMs
   for (;;) {
     const result = await ask()
-    if (result !== undefined && result !== null && result !== false) return result
+    if (result) return result
     if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
     await sleep(intervalMs)
   }

@@ -105,6 +105,16 @@ export function difference(after: Record<Role, number>, before: Record<Role, num
   return { server: of('server'), speaker: of('speaker'), redis: of('redis'), postgres: of('postgres') }
 }
 
+/** Since `before`, for each of `count`, in ms. */
+export function cpuOfEach(contestant: Pick<Contestant, 'pids'>, before: Record<Role, number>, count: number): Figures {
+  const spent = difference(cpuOf(contestant), before)
+  const millis = (role: Role) => (spent[role] * 1_000) / count
+  return {
+    ...{ serverMillis: millis('server'), speakerMillis: millis('speaker') },
+    ...{ redisMillis: millis('redis'), postgresMillis: millis('postgres') },
+  }
+}
+
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length / 2

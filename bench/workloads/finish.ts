@@ -1,5 +1,5 @@
 /** Turns that end at the same time: how many per second are folded, committed and announced. And whole turns, from POST to commit, with their CPU. */
-import { type Bench, cpuOf, difference, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
+import { type Bench, cpuOf, cpuOfEach, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'
 import type { Contestant } from '../contestant.ts'
 import { contestantOf, rivulet } from '../contestants/rivulet.ts'
@@ -69,10 +69,5 @@ async function wholeTurns(contestant: Contestant, tasks: number): Promise<Figure
   const began = performance.now()
   await contestant.runWhole?.({ ...plan, tasks })
   const wholePerSecond = (tasks * 1_000) / (performance.now() - began)
-  const { server, speaker, redis, postgres } = difference(cpuOf(contestant), cpuBefore)
-  const millis = (seconds: number) => (seconds * 1_000) / tasks
-  return {
-    ...{ wholePerSecond, serverMillis: millis(server), speakerMillis: millis(speaker) },
-    ...{ redisMillis: millis(redis), postgresMillis: millis(postgres) },
-  }
+  return { wholePerSecond, ...cpuOfEach(contestant, cpuBefore, tasks) }
 }

@@ -2,8 +2,8 @@
 import { Redis } from 'ioredis'
 import { metric } from '../../test/support/platform/metrics.ts'
 import { collectingOptions, heldMemory } from '../../test/support/process/collect-garbage.ts'
-import { type Bench, type Results, scaled, type Workload } from '../bench.ts'
-import { prepareTasks } from '../contestants/rivulet.ts'
+import { type Bench, cpuOf, cpuOfEach, type Results, scaled, type Workload } from '../bench.ts'
+import { contestantOf, prepareTasks } from '../contestants/rivulet.ts'
 import { residentBytes } from '../measure/cpu.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 
@@ -21,6 +21,9 @@ export const memory: Workload = {
     { key: 'residentKilobytes', title: 'KB resident each', digits: 1 },
     { key: 'count', title: 'of' },
     { key: 'connectedSeconds', title: 'all connected after s', digits: 1 },
+    { key: 'serverMillis', title: 'server, ms of CPU per connected viewer', digits: 2 },
+    { key: 'redisMillis', title: 'Redis', digits: 2 },
+    { key: 'postgresMillis', title: 'Postgres', digits: 2 },
   ],
   goals: [
     { text: 'KB that an idle viewer holds', atMost: 15, value: results => results.get(viewer)?.heldKilobytes ?? null },
@@ -73,10 +76,13 @@ async function ofTasks(bench: Bench, platform: Platform): Promise<Results> {
     const worker = each(inWorker(platform), before.worker, tasks)
     const stored = each(await inRedis(redis), before.redis, tasks)
     const unwatched = await inApi(platform)
+    const contestant = contestantOf(platform, world)
+    const cpuBefore = cpuOf(contestant)
     const began = performance.now()
     await crowd.open({ requests, viewersEach: 1, deltas: 0 })
     const connectedSeconds = (performance.now() - began) / 1_000
-    const watched = { ...each(await inApi(platform), unwatched, tasks), connectedSeconds }
+    const cpu = cpuOfEach(contestant, cpuBefore, tasks)
+    const watched = { ...each(await inApi(platform), unwatched, tasks), connectedSeconds, ...cpu }
     return new Map([
       ['a live task, in the worker', worker],
       ['a live task, in Redis', stored],

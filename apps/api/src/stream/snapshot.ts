@@ -18,7 +18,7 @@ import {
 import type { DatabaseHandle } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import { fitTurns, newestFitting } from '../store/reads/snapshot-budget.ts'
-import { readStoredTask, type StoredTask } from '../store/reads/stored-task.ts'
+import { createStoredTaskReader, type StoredTask } from '../store/reads/stored-task.ts'
 import { readTaskVersion, type TaskVersion } from '../store/reads/tasks.ts'
 
 /** What Postgres says. Good until the log speaks of a turn after `upTo`. */
@@ -33,9 +33,10 @@ export type StoredTasks = {
 }
 
 export function createStoredTasks(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number): StoredTasks {
+  const read = createStoredTaskReader(databaseFor, maxBytes)
   return {
     async base(tenant, task, turnNumber) {
-      const stored = await readStoredTask(databaseFor(tenant), tenant, task, maxBytes)
+      const stored = await read(tenant, task)
       return { ...stored, upTo: Math.max(turnNumber, stored.turns.at(-1)?.number ?? 0) }
     },
     version: (tenant, task) => readTaskVersion(databaseFor(tenant), tenant, task),

@@ -3,6 +3,7 @@
  * wait. A batch that takes longer than a second delays no other. If a batch fails, all its calls fail.
  */
 import { sqlStateOf } from './database-errors.ts'
+import type { Tenant } from './tenant.ts'
 
 /** So long the next batch waits for the one before it. */
 const patienceMs = 1_000
@@ -38,8 +39,8 @@ export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => 
 }
 
 /**
- * Batches concurrent transactions that hold rows. A batch waits for no row: what it left out, with undefined, is done alone, and waits there. So is the second
- * of two with the same key, and each of a batch that Postgres refused for a reason that one of them can have.
+ * Batches concurrent transactions. A batch waits for no row: what it left out, with undefined, is done alone, and waits there. So is the second of two with
+ * the same key, and each of a batch that Postgres refused for a reason that one of them can have.
  */
 export function createTransactionBatcher<T, R>(
   most: number,
@@ -62,6 +63,16 @@ export function createTransactionBatcher<T, R>(
   async function alone(item: T): Promise<R> {
     const [result] = await transact([item], { isAlone: true })
     return result as R
+  }
+}
+
+/** One for each tenant, because a statement sees the rows of one. There are as many tenants as operators created keys for. */
+export function batcherPerTenant<T, R>(create: (tenant: Tenant) => Batcher<T, R>): (tenant: Tenant) => Batcher<T, R> {
+  const batchers = new Map<Tenant, Batcher<T, R>>()
+  return tenant => {
+    const batcher = batchers.get(tenant) ?? create(tenant)
+    batchers.set(tenant, batcher)
+    return batcher
   }
 }
 

@@ -6,7 +6,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { giveShare } from '../../../test/give-share.ts'
 import { openStore } from '../../../test/open-store.ts'
-import { readStoredTask } from '../reads/stored-task.ts'
+import { createStoredTaskReader } from '../reads/stored-task.ts'
 import { idempotencyKeys, messages, outbox, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { createTurn } from '../tasks/accept/create-turn.ts'
@@ -160,12 +160,16 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   expect(await claim('b')).toMatchObject(again)
 })
 
-test('where a task stands is read in one', async () => {
-  const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, request, null)
+test('where tasks stand is read in one, also of many', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const accepted = await Promise.all(Array.from({ length: 20 }, () => accept(tenant, request, null)))
+  const readTask = createStoredTaskReader(database.databaseFor, 1_000)
   const count = countRoundTrips()
-  const { task, turns } = await readStoredTask(database.databaseFor(tenant), tenant, accepted?.accepted.task.id ?? '', 1_000)
+  const found = await Promise.all(accepted.map(each => readTask(tenant, each?.accepted.task.id ?? '')))
   expect(count()).toBe(1)
-  expect([task.id, turns.map(({ id }) => id)]).toEqual([accepted?.accepted.task.id, [accepted?.accepted.turn.id]])
+  expect(found.map(({ task, turns }) => [task.id, turns.map(({ id }) => id)])).toEqual(
+    accepted.map(each => [each?.accepted.task.id, [each?.accepted.turn.id]]),
+  )
 })
 
 test('a turn that is too late, or not the next of its task, is not claimed', async () => {

@@ -13,7 +13,7 @@ import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { latestTurns } from './latest-turns.ts'
 import { listTasks } from './list-tasks.ts'
 import { listMessages } from './messages.ts'
-import { readStoredTask, type StoredTask } from './stored-task.ts'
+import { createStoredTaskReader, type StoredTask } from './stored-task.ts'
 import { getTask } from './tasks.ts'
 
 const tenant = 'default'
@@ -31,7 +31,7 @@ test('it is what the tables say', async () => {
   await addTurns(turn, 105)
   await say(task, ['a', '\u0000"\\\n', '\u{1F600}', 'ü'.repeat(300)])
   const db = database.databaseFor(tenant)
-  expect(await readStoredTask(db, tenant, task, MiB)).toEqual({
+  expect(await stored(task, MiB)).toEqual({
     task: await getTask(db, tenant, task),
     turns: await latestTurns(db, tenant, task, MiB),
     messages: (await listMessages(db, tenant, task, { limit: 100 }, MiB)).data,
@@ -166,10 +166,23 @@ describe('what does not fit stays in Postgres', () => {
 test("another tenant's task is not found; the server itself sees all", async () => {
   const { task } = await createTask()
   const missing = expect.objectContaining({ code: 'task_not_found' })
-  await expect(readStoredTask(database.databaseFor('other'), 'other', task, MiB)).rejects.toEqual(missing)
-  await expect(readStoredTask(database.db, 'other', task, MiB)).rejects.toEqual(missing)
-  await expect(readStoredTask(database.databaseFor(tenant), tenant, randomUUID(), MiB)).rejects.toEqual(missing)
-  expect((await readStoredTask(database.db, everyTenant, task, MiB)).task.id).toBe(task)
+  const ofTenant = createStoredTaskReader(database.databaseFor, MiB)
+  const ofServer = createStoredTaskReader(() => database.db, MiB)
+  await expect(ofTenant('other', task)).rejects.toEqual(missing)
+  await expect(ofServer('other', task)).rejects.toEqual(missing)
+  await expect(ofTenant(tenant, randomUUID())).rejects.toEqual(missing)
+  expect((await ofServer(everyTenant, task)).task.id).toBe(task)
+})
+
+test('tasks that are read together are each what it is alone, and one that does not exist is missing alone', async () => {
+  const made = [await createTask(), await createTask({ params: { of: 'the second' } }), await createTask()]
+  await addTurns(made[0]?.turn as TurnRow, 3)
+  for (const { task } of made.slice(1)) await say(task, ['a', 'b', task])
+  const ids = [...made.map(({ task }) => task), randomUUID()]
+  const alone = await Promise.allSettled(ids.map(id => stored(id, 2_000)))
+  const readTask = createStoredTaskReader(database.databaseFor, 2_000)
+  expect(await Promise.allSettled(ids.map(id => readTask(tenant, id)))).toEqual(alone)
+  expect(alone.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected'])
 })
 
 async function createTask(values: Partial<CreateTask> = {}): Promise<{ task: string; turn: TurnRow }> {
@@ -204,7 +217,7 @@ async function say(task: string, texts: string[]): Promise<void> {
 }
 
 function stored(task: string, maxBytes: number): Promise<StoredTask> {
-  return readStoredTask(database.databaseFor(tenant), tenant, task, maxBytes)
+  return createStoredTaskReader(database.databaseFor, maxBytes)(tenant, task)
 }
 
 async function newest(task: string, maxBytes: number): Promise<Message[]> {

@@ -1,11 +1,13 @@
 /**
- * The committed state of a task: the task, its latest turns and its newest messages, of one moment and in one round trip.
+ * The committed state of a task: the task, its latest turns and its newest messages, of one moment and in one round trip. Tasks of one tenant that are read
+ * at the same time share it, because all viewers of an API that was restarted come back at once.
  *
  * Postgres applies two budgets of the same size: one for the messages, one for metadata, params and inputs. It never sends values that do not
  * fit, and the reader learns what was left out: `omitted` lists values, `nextIndex` and `starts` give the indexes of messages.
  */
 import { type Message, maxPageSize, type State, type Task, type TaskId, type Turn } from '@rivulet/protocol'
-import type { Database } from '../connection/database.ts'
+import { batcherPerTenant, createTransactionBatcher } from '../connection/batcher.ts'
+import type { Database, DatabaseHandle } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import { toMessage, toTask, toTurn } from '../rows.ts'
@@ -30,10 +32,31 @@ export type StoredTask = {
   state: State | null
 }
 
-export async function readStoredTask(db: Database, tenant: Tenant, task: TaskId, maxBytes: number): Promise<StoredTask> {
-  const { rows } = await db.$client.query({ name: 'stored_task', text: storedTaskText, values: [task, tenant, maxBytes] })
-  const [found] = rows as (Pick<StoredTask, 'nextIndex' | 'starts' | 'state'> & Rows)[]
-  if (!found) throw taskNotFound()
+/** Of one statement: each may be as large as its budget. */
+const mostTasks = 20
+
+export function createStoredTaskReader(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number) {
+  const batcherOf = batcherPerTenant<TaskId, StoredTask | null>(tenant =>
+    createTransactionBatcher(
+      mostTasks,
+      task => task,
+      tasks => readStoredTasks(databaseFor(tenant), tenant, tasks, maxBytes),
+    ),
+  )
+  return async function read(tenant: Tenant, task: TaskId): Promise<StoredTask> {
+    const found = await batcherOf(tenant)(task)
+    if (!found) throw taskNotFound()
+    return found
+  }
+}
+
+/** In their order; null for a task that this tenant does not have. */
+async function readStoredTasks(db: Database, tenant: Tenant, ids: readonly TaskId[], maxBytes: number): Promise<(StoredTask | null)[]> {
+  const { rows } = await db.$client.query({ name: 'stored_tasks', text: storedTasksText, values: [ids, tenant, maxBytes] })
+  return (rows as (FoundRows | Record<keyof FoundRows, null>)[]).map(row => (row.task ? toStoredTask(row, maxBytes) : null))
+}
+
+function toStoredTask(found: FoundRows, maxBytes: number): StoredTask {
   const { nextIndex, starts, state } = found
   const taskRow = fromJsonRow(tasks, found.task)
   const turnRows = found.turns.map(row => fromJsonRow(turns, row))
@@ -47,19 +70,23 @@ export async function readStoredTask(db: Database, tenant: Tenant, task: TaskId,
   }
 }
 
-type Rows = { task: JsonRow & { omitted: string[] }; turns: TurnJsonRow[]; messages: JsonRow[] }
+type FoundRows = Pick<StoredTask, 'nextIndex' | 'starts' | 'state'> & {
+  task: JsonRow & { omitted: string[] }
+  turns: TurnJsonRow[]
+  messages: JsonRow[]
+}
 
 /** What a message takes beside its values, at least. */
 const messageBytes = 200
 
 /**
- * $1 task, $2 tenant, $3 bytes. Indexes have no holes, so messages are measured from the last index down, until the budget is spent; the exact bytes of
- * what is left are counted where it arrives.
+ * About one task, `wanted.id`; $2 tenant, $3 bytes. Indexes have no holes, so messages are measured from the last index down, until the budget is
+ * spent; the exact bytes of what is left are counted where it arrives.
  */
 const storedTaskText = `
 with recursive sized as (
   select *, ${bytesOf('metadata')} as metadata_bytes, ${bytesOf('params')} as params_bytes
-  from tasks where id = $1 and $2 in (tenant, '${everyTenant}')
+  from tasks where id = wanted.id and $2 in (tenant, '${everyTenant}')
 ), carried as (
   select *, metadata_bytes <= $3 as has_metadata, case when metadata_bytes <= $3 then metadata_bytes else 0 end + params_bytes <= $3 as has_params
   from sized
@@ -71,25 +98,31 @@ with recursive sized as (
     from carried
   ) as shown
 ),${turnParts({
-  condition: 'task = $1',
+  condition: 'task = wanted.id',
   maxBytes: '$3',
   spent: 'select case when has_metadata then metadata_bytes else 0 end + case when has_params then params_bytes else 0 end from carried',
 })}, message_walk (index, bytes) as (
-  select (select max(index) + 1 from messages where task = $1), 0::bigint
+  select (select max(index) + 1 from messages where task = wanted.id), 0::bigint
   union all
   select index - 1, bytes + (
     select ${messageBytes} + ${['content', 'metadata', 'usage', 'response', 'error'].map(bytesOf).join(' + ')}
-    from messages where task = $1 and index = message_walk.index - 1
+    from messages where task = wanted.id and index = message_walk.index - 1
   )
   from message_walk where index > 0 and bytes <= $3
 )
 select task, turn_rows.rows as turns,
   (select coalesce(json_agg(to_json(messages) order by index), '[]') from messages
-    where task = $1 and index >= (select min(index) from message_walk where bytes <= $3)) as messages,
-  (select coalesce(max(index) + 1, 0) from messages where task = $1) as "nextIndex",
+    where task = wanted.id and index >= (select min(index) from message_walk where bytes <= $3)) as messages,
+  (select coalesce(max(index) + 1, 0) from messages where task = wanted.id) as "nextIndex",
   (select coalesce(json_agg(start order by start."turnNumber"), '[]') from (
-    select number as "turnNumber", coalesce((select min(index) from messages where task = $1 and turn = number), first_index) as index
-    from turns where task = $1 and first_index is not null order by number desc limit ${maxPageSize}
+    select number as "turnNumber", coalesce((select min(index) from messages where task = wanted.id and turn = number), first_index) as index
+    from turns where task = wanted.id and first_index is not null order by number desc limit ${maxPageSize}
   ) as start) as starts,
-  (select json_build_object('version', version, 'value', value) from states where task = $1 order by turn desc limit 1) as state
+  (select json_build_object('version', version, 'value', value) from states where task = wanted.id order by turn desc limit 1) as state
 from task_row, turn_rows`
+
+/** $1: the tasks. */
+const storedTasksText = `
+select found.* from unnest($1::uuid[]) with ordinality as wanted (id, place)
+left join lateral (${storedTaskText}) as found on true
+order by place`

@@ -1,7 +1,8 @@
 /** Reads a committed task: itself, whether it exists, and the version of its rows. */
 import { type Cursor, maxPageSize, type Task, type TaskId } from '@rivulet/protocol'
-import { and, eq, inArray } from 'drizzle-orm'
-import type { Database, Transaction } from '../connection/database.ts'
+import { and, eq } from 'drizzle-orm'
+import { batcherPerTenant, createBatcher } from '../connection/batcher.ts'
+import type { Database, DatabaseHandle, Transaction } from '../connection/database.ts'
 import { everyTenant, isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import { toTask } from '../rows.ts'
 import { tasks } from '../schema.ts'
@@ -26,14 +27,33 @@ export async function requireTask(db: Database, tenant: Tenant, id: string): Pro
 
 /** The same of several tasks: the error lists the ones that do not exist. */
 export async function requireTasks(db: Database, tenant: Tenant, ids: readonly TaskId[]): Promise<void> {
-  const rows = await db
-    .select({ id: tasks.id })
-    .from(tasks)
-    .where(and(inArray(tasks.id, [...ids]), isOf(tenant, tasks.tenant)))
-  const found = new Set(rows.map(({ id }) => id))
-  const missing = ids.filter(id => !found.has(id))
+  const exist = await tasksExist(db, tenant, ids)
+  const missing = ids.filter((_, i) => !exist[i])
   if (missing.length > 0) throw taskNotFound(missing.map(id => ({ path: `/tasks/${id}`, reason: 'No such task' })))
 }
+
+/** Of one statement. */
+const mostTasks = 200
+
+/** As `requireTask`, for callers that come at the same time: those of one tenant share a statement. */
+export function createTaskCheck(databaseFor: DatabaseHandle['databaseFor']): (tenant: Tenant, task: TaskId) => Promise<void> {
+  const batcherOf = batcherPerTenant<TaskId, boolean>(tenant =>
+    createBatcher(mostTasks, ids => tasksExist(databaseFor(tenant), tenant, ids)),
+  )
+  return async (tenant, task) => {
+    if (!(await batcherOf(tenant)(task))) throw taskNotFound()
+  }
+}
+
+async function tasksExist(db: Database, tenant: Tenant, ids: readonly TaskId[]): Promise<boolean[]> {
+  const { rows } = await db.$client.query({ name: 'tasks_exist', text: tasksExistText, values: [ids, tenant] })
+  return (rows as { exists: boolean }[]).map(({ exists }) => exists)
+}
+
+/** $1 tasks, $2 tenant. */
+const tasksExistText = `
+select exists (select from tasks where tasks.id = wanted.id and $2 in (tenant, '${everyTenant}'))
+from unnest($1::uuid[]) with ordinality as wanted (id, place) order by place`
 
 export type TaskVersion = {
   /** Rises with every change of the task's rows. */

@@ -8,7 +8,7 @@ import { Client, escapeLiteral, type PoolClient } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
-import { readStoredTask } from '../reads/stored-task.ts'
+import { createStoredTaskReader } from '../reads/stored-task.ts'
 import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
 import { finishTurn, waysToEnd } from '../turns/finish-turn.ts'
 import { createTaskAcceptance } from './accept/accept-tasks.ts'
@@ -30,7 +30,7 @@ afterAll(() => database.close())
 test('a plan that was made when there were no turns does not go through all of them', async () => {
   const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
   expect(asked.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'finish_turns', 'hold_free_tasks', 'hold_usual_tasks', 'stored_task']),
+    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'finish_turns', 'hold_free_tasks', 'hold_usual_tasks', 'stored_tasks']),
   )
   await check(asked, keptPlanOf)
 })
@@ -52,6 +52,7 @@ async function live(): Promise<void> {
   const { db, databaseFor } = database
   const { accept } = createTaskAcceptance(databaseFor)
   const [claimQueued, ways] = [createQueuedClaims(db), waysToEnd(db)]
+  const readTask = createStoredTaskReader(databaseFor, 1_000)
   await Promise.all([1, 2].map(run))
 
   async function run(): Promise<void> {
@@ -60,7 +61,7 @@ async function live(): Promise<void> {
     const claim = await claimTurn(db, { turnId, claim: randomUUID(), worker: 'w', leaseMs: 60_000 }, claimQueued)
     if (claim.result !== 'claimed') throw new Error(`It was ${claim.result}`)
     const { epoch, task } = claim.claimed.turn
-    await readStoredTask(databaseFor(tenant), tenant, task, 1_000)
+    await readTask(tenant, task)
     const outcome = { status: 'completed', stopReason: 'stop' } as const
     const ended = await finishTurn(db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [] }, ways)
     expect(ended.result).toBe('committed')

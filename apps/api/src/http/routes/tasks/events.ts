@@ -14,8 +14,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import type { Admission } from '../../../access/open-streams.ts'
 import { mayRead } from '../../../access/principal.ts'
-import type { Tenant } from '../../../store/connection/tenant.ts'
-import { requireTask } from '../../../store/reads/tasks.ts'
+import { createTaskCheck, requireTask } from '../../../store/reads/tasks.ts'
 import { hasTurn } from '../../../store/reads/turns.ts'
 import type { Dialect } from '../../../stream/dialects/dialect.ts'
 import { respondIn } from '../../../stream/dialects/dialect-response.ts'
@@ -63,21 +62,13 @@ export function dialectOf(format: StreamFormat | undefined): Dialect | undefined
 
 /** Responds to a request with a task's event stream. */
 export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
-  const looking = new Map<string, Promise<unknown>>()
+  const checkTask = createTaskCheck(databaseFor)
   return { stream, streamIn, wants, reserve, checkTurn }
 
   async function checkTurn({ principal: { tenant } }: FastifyRequest, task: TaskId, turnNumber: number): Promise<void> {
     const db = databaseFor(tenant)
     await requireTask(db, tenant, task)
     if (!(await hasTurn(db, tenant, task, turnNumber))) throw new RivuletError('not_found', 'No such turn in this task')
-  }
-
-  /** One query for all viewers of a task that reconnect at once to a process that does not follow the task yet. */
-  function checkTask(tenant: Tenant, task: TaskId): Promise<unknown> {
-    const key = `${tenant} ${task}`
-    const pending = looking.get(key) ?? requireTask(databaseFor(tenant), tenant, task).finally(() => looking.delete(key))
-    looking.set(key, pending)
-    return pending
   }
 
   function wants(request: FastifyRequest): boolean {

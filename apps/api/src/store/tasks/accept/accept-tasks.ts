@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'
 import type { IdempotencyKey, StoredResponse } from '../../access/idempotency.ts'
-import { type Batcher, createBatcher } from '../../connection/batcher.ts'
+import { batcherPerTenant, createBatcher } from '../../connection/batcher.ts'
 import type { DatabaseHandle } from '../../connection/database.ts'
 import { askTwice } from '../../connection/database-errors.ts'
 import { toJsonRow } from '../../connection/json-rows.ts'
@@ -31,8 +31,7 @@ export type AcceptOptions = { traceparent?: string | undefined; rank: number | n
 export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 
 export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor']) {
-  // There are as many tenants as operators created keys for.
-  const batchers = new Map<Tenant, Batcher<WantedTask, Inserted | null>>()
+  const batcherOf = batcherPerTenant<WantedTask, Inserted | null>(tenant => createBatcher(mostTasks, wanted => insert(tenant, wanted)))
   return { accept }
 
   async function accept(
@@ -62,7 +61,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     const kept = key && { ...key, status: 201, body: bodyAtMoment(untimed, untimedTurn) }
     const wanted: WantedTask = { task: toJsonRow(tasks, untimed), turn: toJsonRow(turns, untimedTurn), delayMs, ...(kept && { key: kept }) }
     // One under a key goes alone, because it may have to wait for another request under it.
-    const inserted = key ? (await insert(tenant, [wanted]))[0] : await batcherFor(tenant)(wanted)
+    const inserted = key ? (await insert(tenant, [wanted]))[0] : await batcherOf(tenant)(wanted)
     if (!inserted) return null
     const { task, turn } = timed(untimed, untimedTurn, { delayMs, at: inserted.at })
     const response: StoredResponse = { status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }
@@ -75,12 +74,6 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
 
   function insert(tenant: Tenant, wanted: readonly WantedTask[]): Promise<(Inserted | null)[]> {
     return insertTasks(databaseFor(tenant), wanted, momentMark)
-  }
-
-  function batcherFor(tenant: Tenant): Batcher<WantedTask, Inserted | null> {
-    const batcher = batchers.get(tenant) ?? createBatcher(mostTasks, wanted => insert(tenant, wanted))
-    batchers.set(tenant, batcher)
-    return batcher
   }
 }
 

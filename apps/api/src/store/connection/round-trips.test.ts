@@ -15,7 +15,7 @@ import { rememberStep } from '../tasks/steps.ts'
 import { markAnnounced } from '../turns/announcements.ts'
 import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
 import { createEndAtOnce, finishTurn } from '../turns/finish-turn.ts'
-import { releaseTurn } from '../turns/leases.ts'
+import { countDeath, extendLeases, isExpired, releaseTurn } from '../turns/leases.ts'
 import type { DatabaseHandle } from './database.ts'
 
 const tenant = 'default'
@@ -25,7 +25,8 @@ let database: DatabaseHandle
 beforeAll(async () => {
   database = await openStore()
   // Connections are opened and told whose they are.
-  await Promise.all([database.databaseFor(tenant).select().from(tasks), database.db.select().from(tasks)])
+  const { db, leases, databaseFor } = database
+  await Promise.all([databaseFor(tenant), db, leases].map(each => each.select().from(tasks)))
 })
 afterAll(() => database.close())
 
@@ -158,6 +159,24 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   const { turn: held } = second.claimed
   const again = { claimed: { ...second.claimed, turn: { ...held, leaseUntil: expect.any(Date) } }, isAgain: true }
   expect(await claim('b')).toMatchObject(again)
+})
+
+test('a worker that was late takes all its turns back in two', async () => {
+  const { db, leases, databaseFor } = database
+  const { accept } = createTaskAcceptance(databaseFor)
+  const held = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const turnId = (await accept(tenant, request, null))?.accepted.turn.id ?? ''
+      const claim = await claimTurn(db, { turnId, claim: 'c', worker: 'late', leaseMs: -1 })
+      if (claim.result !== 'claimed') throw new Error(`It was ${claim.result}`)
+      const { turn } = claim.claimed
+      await countDeath(db, turn, 'silent', isExpired, { status: 'lost', error: { code: 'worker_lost', message: 'Late' }, messages: [] })
+      return { turnId, epoch: turn.epoch ?? 0, claimId: 'c' }
+    }),
+  )
+  const count = countRoundTrips()
+  expect((await extendLeases(leases, 'late', held, 60_000)).takenBack).toHaveLength(20)
+  expect(count()).toBe(2)
 })
 
 test('where tasks stand is read in one, also of many', async () => {

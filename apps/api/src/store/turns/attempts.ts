@@ -34,11 +34,6 @@ export async function keepAttempt(tx: Transaction, turn: TurnRow, { status, erro
     .onConflictDoNothing()
 }
 
-/** A worker that was taken for dead goes on with its attempt. */
-export async function forgetAttempt(tx: Transaction, { id, attempt }: TurnRow): Promise<void> {
-  await tx.delete(attempts).where(and(eq(attempts.turn, id), eq(attempts.attempt, attempt)))
-}
-
 /** @param isFull with what only callers with a key get: the worker, and what was thrown */
 export async function listAttempts(db: Database, tenant: Tenant, task: TaskId, number: number, isFull: boolean): Promise<Attempt[]> {
   await requireTask(db, tenant, task)

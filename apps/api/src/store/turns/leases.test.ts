@@ -73,6 +73,21 @@ describe('a worker whose lease has ended', () => {
   })
 })
 
+test('many turns are taken back together, each by itself: one that another has claimed is lost, one whose task is locked waits', async () => {
+  const late = await Promise.all(Array.from({ length: 20 }, () => claimed(ended)))
+  for (const turn of late) await countDeath(database.db, turn, 'silent', isExpired, lost)
+  const [taken, locked, ...free] = late as [TurnRow, TurnRow, ...TurnRow[]]
+  await claimTurn(database.db, { turnId: taken.id, claim: 'other', worker: 'w2', leaseMs })
+  await database.databaseFor('default').transaction(async tx => {
+    await tx.execute(`select from tasks where id = '${locked.task}' for update`)
+    const { lost, takenBack } = await extendLeases(database.leases, 'w', late.map(holdingOf), leaseMs)
+    expect([lost, takenBack.map(({ id }) => id).sort()]).toEqual([[taken.id], free.map(({ id }) => id).sort()])
+  })
+  expect((await found(locked)).status).toBe('queued')
+  expect(await beat(locked)).toMatchObject({ lost: [], takenBack: [{ id: locked.id }] })
+  for (const turn of [locked, ...free]) expect(await found(turn)).toMatchObject({ status: 'running', deaths: 0, epoch: turn.epoch })
+})
+
 test('a row that is locked keeps no other lease from being renewed, and is not lost', async () => {
   const [locked, free] = [await claimed(ended), await claimed(ended)]
   await database.databaseFor('default').transaction(async tx => {

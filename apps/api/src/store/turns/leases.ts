@@ -5,22 +5,24 @@
  * back: the turn keeps the epoch of its claim, and the log follows only the next claim.
  */
 import type { Holding, TurnId } from '@rivulet/protocol'
-import { and, eq, getTableColumns, isNotNull, isNull, lt, type SQL, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns, workers } from '../schema.ts'
-import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
+import { heldTurns, holdFreeTasksOf, lockTask, raisedEpoch, raiseEpoch, resultsOf } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
-import { type AttemptEnd, forgetAttempt, keepAttempt } from './attempts.ts'
+import { type AttemptEnd, keepAttempt } from './attempts.ts'
 
 export type Extended = {
   /** Turns that this worker no longer holds. */
   lost: string[]
   /** Turns that were taken away from it, and that no other worker had claimed. */
-  takenBack: TurnRow[]
+  takenBack: TakenBack[]
 }
+
+type TakenBack = Pick<TurnRow, 'id' | 'task' | 'number' | 'attempt' | 'traceparent'>
 
 /** Extends the leases of one worker process at once. */
 export async function extendLeases(db: Database, worker: string, held: readonly Holding[], leaseMs: number): Promise<Extended> {
@@ -43,33 +45,47 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
     left join turns on ${isHeld} and turns.status in ('running', 'queued')
     where turns.id is null or turns.status = 'queued'
   `)
-  const [lost, takenBack]: [string[], TurnRow[]] = [[], []]
-  for (const { turn_id: turnId, epoch, claim, reclaimed } of rows) {
-    const taken = reclaimed ? await takeBack(db, worker, { turnId, epoch: Number(epoch), claimId: claim }, leaseMs) : null
-    if (taken) takenBack.push(taken)
-    else lost.push(turnId)
-  }
-  return { lost, takenBack }
+  const isReclaimed = new Set(rows.filter(({ reclaimed }) => reclaimed).map(({ turn_id: turnId }) => turnId))
+  const gone = rows.map(({ turn_id: turnId }) => turnId).filter(id => !isReclaimed.has(id))
+  const reclaimed = held.filter(({ turnId }) => isReclaimed.has(turnId))
+  const { lost, takenBack } = await takeBack(db, worker, reclaimed, leaseMs)
+  return { lost: [...gone, ...lost], takenBack }
 }
 
-/** The lease ended while the worker was there, and no other worker has claimed the turn: it goes on where it is, and nothing died. */
-async function takeBack(db: Database, worker: string, { turnId, epoch, claimId }: Holding, leaseMs: number): Promise<TurnRow | null> {
-  return db.transaction(async tx => {
-    const task = await taskOf(tx, turnId)
-    if (!task) return null
-    await lockTask(tx, everyTenant, task)
-    // Without its share of the workers, another turn may have got it: both would run, above the limit of their key.
-    const isFree = and(eq(turns.status, 'queued'), eq(turns.canceling, false), isNull(turns.leaseUntil), isNotNull(turns.sent))
-    const [taken] = await tx
-      .update(turns)
-      .set({ status: 'running', leaseUntil: msFromNow(leaseMs), deaths: sql`${turns.deaths} - 1` })
-      .where(and(eq(turns.id, turnId), eq(turns.epoch, epoch), eq(turns.claim, claimId), eq(turns.worker, worker), isFree))
-      .returning()
-    if (taken) await forgetAttempt(tx, taken)
-    if (taken) await raiseEpoch(tx, task, 'running')
-    return taken ?? null
-  })
+/**
+ * The leases ended while the worker was there. Turns that no other worker has claimed go on where they are, and nothing died. All in one transaction: a
+ * worker that is late with thousands of turns would be later still if each took its own. A turn whose task is locked is left for the next heartbeat.
+ */
+async function takeBack(db: Database, worker: string, reclaimed: readonly Holding[], leaseMs: number): Promise<Extended> {
+  if (reclaimed.length === 0) return { lost: [], takenBack: [] }
+  const ids = reclaimed.map(({ turnId }) => turnId)
+  const [epochs, claims] = [reclaimed.map(({ epoch }) => epoch), reclaimed.map(({ claimId }) => claimId)]
+  const [locked, taken] = await db.$client.transact([
+    holdFreeTasksOf(ids),
+    { name: 'take_back', text: takeBackText, values: [ids, epochs, claims, worker, leaseMs] },
+  ])
+  const found = new Map((taken.rows as TakenBack[]).map(row => [row.id, row]))
+  const results = resultsOf(ids, found, { locked, isAlone: false })
+  return { lost: ids.filter((_, i) => results[i] === null), takenBack: [...found.values()] }
 }
+
+/**
+ * $1 turns, $2 epochs, $3 claims, $4 worker, $5 lease in ms. Not a turn without its share of the workers, because another turn may have got it: both would
+ * run, above the limit of their key.
+ */
+const takeBackText = `
+with taken as (
+  update turns set status = 'running', lease_until = now() + $5::float8 * interval '1 millisecond', deaths = deaths - 1
+  from unnest($1::uuid[], $2::bigint[], $3::text[]) as held (id, epoch, claim)
+  where turns.id = held.id and held.id = any(${heldTurns}) and turns.epoch = held.epoch and turns.claim = held.claim and turns.worker = $4
+    and turns.status = 'queued' and not turns.canceling and turns.lease_until is null and turns.sent is not null
+  returning turns.id, task, number, attempt, traceparent
+), forgotten as (
+  delete from attempts using taken where attempts.turn = taken.id and attempts.attempt = taken.attempt
+), raised as (
+  update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from taken where tasks.id = taken.task
+)
+select * from taken`
 
 /** A turn that this claim holds under this epoch, and that is not being ended. */
 export function isHeldUnder({ epoch, claimId }: Holding): SQL | undefined {

@@ -6,8 +6,8 @@ import { build } from 'esbuild'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
 import { findChromium, launchBrowser } from '../support/browser.ts'
 import { freePort } from '../support/free-port.ts'
+import { type Program, run, start } from '../support/process/typed-commands.ts'
 import { until } from '../support/until.ts'
-import { type Program, run, start } from './programs.ts'
 import { startSpanCollector } from './span-collector.ts'
 
 const folder = inject('consumer')

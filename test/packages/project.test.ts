@@ -10,10 +10,10 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { commandsOf } from '../rules/documented-commands.ts'
 import { createTestDatabase, keyPrefix } from '../support/engines/database.ts'
 import { freePort } from '../support/free-port.ts'
+import { type Environment, type Program, run, start } from '../support/process/typed-commands.ts'
 import { readEnvFile } from '../support/texts/compose-file.ts'
 import { createImageFolders, type ImageFolders } from '../support/texts/image-folders.ts'
 import { until } from '../support/until.ts'
-import { type Environment, type Program, run, start } from './programs.ts'
 import { type Registry, startRegistry } from './registry.ts'
 import { type SpanCollector, startSpanCollector } from './span-collector.ts'
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename } from 'node:path'
-import { run } from './programs.ts'
+import { run } from '../support/process/typed-commands.ts'
 
 export type Registry = { url: string; close(): Promise<void> }
 

@@ -1,10 +1,10 @@
 /** Packs every public package, and installs the tarballs into an empty folder without a clone beside it, once for all files of this project. */
-import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { TestProject } from 'vitest/node'
-import { run } from './programs.ts'
+import { installPackages, packagesOf, packTarballs } from '../support/tarballs.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -23,21 +23,13 @@ export default async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-packages-'))
   // Postgres runs as another user when this is root.
   chmodSync(folder, 0o755)
-  await run('npm', ['run', '--silent', 'tarballs'], checkout)
-  const packed = join(checkout, 'dist/tarballs')
-  const tarballs = readdirSync(packed).map(file => join(packed, file))
+  const tarballs = await packTarballs(checkout)
   cpSync(fileURLToPath(new URL('./consumer/', import.meta.url)), folder, { recursive: true })
+  const tools = packagesOf(checkout, 'typescript', '@types/node', '@types/react', '@types/react-dom', 'react', 'react-dom', 'vite', 'zod')
   // Vite's bundler in the version that this checkout builds its console with, because a newer one may lack the part for this machine.
   const overrides = { rolldown: root.overrides.rolldown }
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module', overrides }))
-  const tools = toolsOf('typescript', '@types/node', '@types/react', '@types/react-dom', 'react', 'react-dom', 'vite', 'zod')
-  await run('npm', ['install', '--no-audit', '--no-fund', '--silent', ...tarballs, ...tools, ...oldSdk], folder)
+  await installPackages(folder, [...tarballs, ...tools, ...oldSdk], { overrides })
   project.provide('consumer', folder)
   project.provide('tarballs', tarballs)
   return () => rmSync(folder, { recursive: true, force: true })
-}
-
-/** Of the versions that this checkout uses itself. */
-function toolsOf(...tools: string[]): string[] {
-  return tools.map(name => `${name}@${{ ...root.dependencies, ...root.devDependencies }[name]}`)
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { inject } from 'vitest'
-import type { Environment } from './programs.ts'
+import type { Environment } from '../support/process/typed-commands.ts'
 
 export type CollectedSpan = { name: string; traceId: string; spanId: string; parentSpanId?: string }
 

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { describe, expect, inject, test } from 'vitest'
-import { run } from './programs.ts'
+import { run } from '../support/process/typed-commands.ts'
 
 const folder = inject('consumer')
 const names = ['protocol', 'runtime', 'broker', 'client', 'worker', 'agent', 'views'].map(name => `@rivulet/${name}`)

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { plainEnvironment } from '../support/terminal.ts'
-import { until } from '../support/until.ts'
+import { plainEnvironment } from '../terminal.ts'
+import { until } from '../until.ts'
 
 export type Environment = Record<string, string>
 

@@ -17,19 +17,18 @@ export type Change = { at: Failpoint; insert: string } | { rule: 'fence' | 'gap'
 export type ArmedTree = Tree & { remove(): void }
 
 const home = fileURLToPath(new URL('../..', import.meta.url))
-/** `from` has the sources, of this version or an earlier one; what is installed is that of this checkout. */
-export function createArmedTree(changes: readonly Change[] = [], from = home): ArmedTree {
+
+export function createArmedTree(changes: readonly Change[] = []): ArmedTree {
   const root = mkdtempSync(join(tmpdir(), 'rivulet-armed-'))
-  const folders = ['apps/api', 'apps/agents', ...readdirSync(join(from, 'packages')).map(name => `packages/${name}`)]
-  for (const folder of folders) cpSync(join(from, folder), join(root, folder), { recursive: true, filter: isSource })
+  const folders = ['apps/api', 'apps/agents', ...readdirSync(join(home, 'packages')).map(name => `packages/${name}`)]
+  for (const folder of folders) cpSync(join(home, folder), join(root, folder), { recursive: true, filter: isSource })
   const sources = sourcesOf(root, folders)
   for (const change of changes) apply(change, sources)
-  for (const name of ['package.json', 'tsconfig.json']) cpSync(join(from, name), join(root, name))
-  symlinkSync(join(from, 'migrations'), join(root, 'migrations'))
+  for (const name of ['package.json', 'tsconfig.json']) cpSync(join(home, name), join(root, name))
+  symlinkSync(join(home, 'migrations'), join(root, 'migrations'))
   linkModules(root, folders)
   return {
     root,
-    format: from === home ? 'cjs' : 'esm',
     failpoints: fileURLToPath(new URL('./failpoints.ts', import.meta.url)),
     remove: () => rmSync(root, { recursive: true, force: true }),
   }

@@ -15,7 +15,7 @@ import { type PrivateRedis, startPrivateRedis } from '../support/engines/redis/p
 import { freePort } from '../support/free-port.ts'
 import type { LoggedEvent } from '../support/judge/task-laws.ts'
 import { type ApiProcess, type Platform, readLog, startPlatform } from '../support/platform/platform.ts'
-import { type PlatformProcess, type Tree, tail } from '../support/platform/platform-process.ts'
+import { type Installation, type PlatformProcess, type Tree, tail } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
 import { type ArmedTree, type Change, createArmedTree } from './armed-tree.ts'
@@ -36,8 +36,8 @@ export type BenchOptions = {
   pair?: PostgresPair | undefined
   /** An empty or migrated database, instead of one of the run. */
   databaseUrl?: string | undefined
-  /** Whose programs run at first. The bench removes it. Default: this checkout. */
-  tree?: ArmedTree
+  /** Whose programs run at first, instead of those of the armed tree. */
+  before?: Installation
   /** Rules that are switched off. Default none. */
   changes?: readonly Change[]
   env?: Record<string, string>
@@ -61,8 +61,8 @@ export type Bench = {
   /** `env` may arm failpoints. */
   startApi(url: string, env?: Record<string, string>): Promise<ApiProcess>
   startWorker(env?: Record<string, string>): Promise<PlatformProcess>
-  /** Replaces the APIs or the workers, one after the other, by those of another tree, which was bundled. */
-  deploy(part: Program, tree: Tree): Promise<void>
+  /** Replaces the APIs or the workers, one after the other, by those of the armed tree or of an installation. */
+  deploy(part: Program, from: Tree | Installation): Promise<void>
   /** The next process that is started has a failpoint that does this. */
   arm(how: string, random: () => number): void
   /** Starts anew what is gone; without a failpoint what had one, if that is wanted. */
@@ -91,7 +91,8 @@ function single<T>(part: T | null): T {
 const patience = { timeoutMs: 120_000, intervalMs: 100 }
 
 export async function startBench(options: BenchOptions = {}): Promise<Bench> {
-  const { apis = 2, workers = 2, several, pair, databaseUrl, changes = [], tree = createArmedTree(changes), env = {} } = options
+  const { apis = 2, workers = 2, several, pair, databaseUrl, before, changes = [], env = {} } = options
+  const tree = createArmedTree(changes)
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-faults-'))
   const journals = join(folder, 'workers')
   mkdirSync(journals)
@@ -110,7 +111,7 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
   let chapters = 0
   let started = 0
   let nextTrap: string | null = null
-  const trees: Record<Program, Tree> = { api: tree, worker: tree }
+  const origins: Record<Program, Tree | Installation> = { api: before ?? tree, worker: before ?? tree }
   const armed = new Set<PlatformProcess>()
   await Promise.all([...urls.map(url => startApi(url)), ...Array.from({ length: workers }, () => startWorker())])
   const bench: Bench = {
@@ -146,17 +147,17 @@ export async function startBench(options: BenchOptions = {}): Promise<Bench> {
 
   function startApi(url: string, own: Record<string, string> = {}): Promise<ApiProcess> {
     const engines = { DATABASE_URL: postgres.url, REDIS_URL: redisUrlOf('api') }
-    return platform.startApi({ port: new URL(url).port, env: { ...engines, ...own }, tree: trees.api })
+    return platform.startApi({ port: new URL(url).port, env: { ...engines, ...own }, from: origins.api })
   }
 
   function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
     started += 1
     const servers = { RIVULET_URL: urls[started % urls.length] ?? '', REDIS_URL: redisUrlOf('worker') }
-    return platform.startWorker({ ...servers, JOURNAL: journals, ...own }, trees.worker)
+    return platform.startWorker({ ...servers, JOURNAL: journals, ...own }, origins.worker)
   }
 
-  async function deploy(part: Program, next: Tree): Promise<void> {
-    trees[part] = next
+  async function deploy(part: Program, from: Tree | Installation): Promise<void> {
+    origins[part] = from
     for (const api of part === 'api' ? alive(platform.apis) : []) {
       await api.kill('SIGTERM')
       await startApi(api.url)

@@ -8,7 +8,7 @@
  *   --soak MINUTES  one platform for so long
  *   --cluster       on a Redis Cluster of six servers; needs a redis-server 7 or newer on PATH
  *   --sentinel      on a Redis master with two replicas and three Sentinels; needs the same
- *   --upgrade FROM  from the version of this commit to this one and back, while users work
+ *   --upgrade FROM  from the packages of this tag or commit to this version and back, while users work
  *   --transport T   how the workers get their turns and write: redis, or http, with workers that cannot reach Redis; default redis
  */
 import { spawnSync } from 'node:child_process'

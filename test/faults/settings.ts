@@ -14,7 +14,7 @@ export type Settings = {
   seed: number
   runs: number
   soakMinutes: number
-  /** The commit of the version before; empty for the default. */
+  /** The tag or commit of the version before; empty for the default. */
   upgradeFrom: string
 }
 

@@ -18,13 +18,12 @@ export type Figures = {
 
 export function figuresOf(history: History, struck: readonly string[], violations: readonly string[]): Figures {
   const frames = history.viewers.flatMap(({ connections }) => connections.flatMap(connection => connection.frames))
-  const accepted = history.appends.filter(({ result }) => result === 'ok').flatMap(({ events }) => events)
   const sent = (reason: SnapshotReason) => frames.filter(({ data }) => data.type === 'snapshot' && data.reason === reason).length
   return {
     tasks: history.stored.length,
     turns: history.promised.length,
     attempts: history.runs.length,
-    deltas: accepted.filter(json => json.includes('"message.delta"')).length,
+    deltas: deltasOf(history),
     faults: struck.length,
     viewers: history.viewers.length,
     reconnects: history.viewers.reduce((sum, { connections }) => sum + connections.length - 1, 0),
@@ -33,6 +32,13 @@ export function figuresOf(history: History, struck: readonly string[], violation
     snapshots: { join: sent('join'), gap: sent('gap'), slow: sent('slow') },
     violations: violations.length,
   }
+}
+
+/** In the logs, whichever version wrote them. After a loss there are none, so then those that workers of ours had accepted. */
+function deltasOf({ logs, appends, hasLost }: History): number {
+  if (!hasLost) return [...logs.values()].flat().filter(({ event }) => event.type === 'message.delta').length
+  const accepted = appends.filter(({ result }) => result === 'ok').flatMap(({ events }) => events)
+  return accepted.filter(json => json.includes('"message.delta"')).length
 }
 
 export function addFigures(sum: Figures | null, next: Figures): Figures {

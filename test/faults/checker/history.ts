@@ -18,8 +18,8 @@ export type Look = { task: string; turnNumber: number; detail: TaskDetail; messa
 /** An answer to a wait that got a 200. */
 export type Answered = { task: string; wait: string; action: string }
 
-/** A claim that a worker was given. */
-export type Run = { pid: number; task: string; turnNumber: number; attempt: number; epoch: number }
+/** A claim that a worker was given. An agent that records its run itself does not know the epoch. */
+export type Run = { pid: number; task: string; turnNumber: number; attempt: number; epoch?: number }
 
 /** One answered append. */
 export type Appended = { task: string; epoch: number; first: number; events: string[]; result: string }
@@ -42,7 +42,8 @@ export type History = {
 
 export type ClientLine = JournalLine | { promised: Promised } | { look: Look } | { answered: Answered }
 
-type WorkerLine = { at: number; pid: number; point: Failpoint; values: unknown[] }
+/** Of a failpoint of ours, or of an agent in a worker of another version, which has no failpoints. */
+type WorkerLine = { at: number; pid: number; point: Failpoint; values: unknown[] } | { ran: Run }
 
 export function readClients(file: string): Pick<History, 'promised' | 'viewers' | 'looks' | 'answered'> {
   const lines = readLines<ClientLine>(file)
@@ -74,16 +75,20 @@ export function readWorkers(folder: string, tasks: ReadonlySet<string>): Pick<Hi
   return { runs: lines.flatMap(runsIn).filter(isMeant), appends: lines.flatMap(appendsIn).filter(isMeant) }
 }
 
-function runsIn({ pid, point, values }: WorkerLine): Run[] {
-  if (point !== 'claim answered') return []
-  const [claim] = values as [ClaimResult]
+function runsIn(line: WorkerLine): Run[] {
+  if ('ran' in line) return [line.ran]
+  if (line.point !== 'claim answered') return []
+  const [claim] = line.values as [ClaimResult]
   if (claim.result !== 'claimed') return []
-  return [{ pid, task: claim.task.id, turnNumber: claim.turn.number, attempt: claim.attempt, epoch: claim.epoch }]
+  return [{ pid: line.pid, task: claim.task.id, turnNumber: claim.turn.number, attempt: claim.attempt, epoch: claim.epoch }]
 }
 
-function appendsIn({ point, values }: WorkerLine): Appended[] {
-  if (point !== 'appended') return []
-  const [batch, results] = values as [{ append: { task: string; epoch: number; first: number; entries: { json: string }[] } }[], string[]]
+function appendsIn(line: WorkerLine): Appended[] {
+  if ('ran' in line || line.point !== 'appended') return []
+  const [batch, results] = line.values as [
+    { append: { task: string; epoch: number; first: number; entries: { json: string }[] } }[],
+    string[],
+  ]
   return batch.map(({ append: { task, epoch, first, entries } }, i) => ({
     ...{ task, epoch, first, result: results[i] ?? 'none' },
     events: entries.map(({ json }) => json),

@@ -33,12 +33,22 @@ const cachedProgram = fileURLToPath(new URL('../process/cached-program.cjs', imp
 /** Tests that run beside each other share two cores. */
 const startPatience = { timeoutMs: 120_000 }
 
-/** Sources that are not this checkout, and the file that handles their failpoints. A program that awaits at its top level can only be a module (`esm`). */
-export type Tree = { root: string; failpoints: string; format: 'cjs' | 'esm' }
+/** Sources that are not this checkout, and the file that handles their failpoints. */
+export type Tree = { root: string; failpoints: string }
 
-/** `tree` is the tree whose programs are run, bundled. Default: this checkout. */
-export function startProcess(program: Program, name: string, environment: Record<string, string>, tree?: Tree): PlatformProcess {
-  const child: ChildProcess = spawn(process.execPath, argumentsFor(program, environment, tree), {
+/** A folder in which packages are installed, and the arguments of Node for each program. */
+export type Installation = { folder: string; programs: Record<Program, string[]> }
+
+/** `from`: whose programs are run; those of a tree are bundled. Default: this checkout. */
+export function startProcess(
+  program: Program,
+  name: string,
+  environment: Record<string, string>,
+  from?: Tree | Installation,
+): PlatformProcess {
+  const isInstalled = from !== undefined && 'programs' in from
+  const child: ChildProcess = spawn(process.execPath, isInstalled ? from.programs[program] : argumentsFor(program, environment, from), {
+    cwd: isInstalled ? from.folder : undefined,
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -98,12 +108,12 @@ function argumentsFor(program: Program, { AGENT_FILES: agentFiles }: Record<stri
   if (agentFiles?.endsWith('.ts')) return [...imports, join(tree?.root ?? checkout, entries[program])]
   const { folder, whyNot } = tree ? { folder: bundleFolder(tree), whyNot: null } : inject('programs')
   if (whyNot) throw new Error(whyNot)
-  return tree?.format === 'esm' ? [join(folder, program, 'main.mjs')] : [cachedProgram, join(folder, program, 'main.cjs')]
+  return [cachedProgram, join(folder, program, 'main.cjs')]
 }
 
 /** Once, before the first process of the tree is started. */
 export async function bundleTree(tree: Tree): Promise<void> {
-  await bundlePrograms({ ...tree, out: bundleFolder(tree) })
+  await bundlePrograms({ ...tree, out: bundleFolder(tree), format: 'cjs' })
 }
 
 function bundleFolder({ root }: Tree): string {

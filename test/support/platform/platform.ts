@@ -16,7 +16,7 @@ import { connectTestRedis } from '../engines/redis/test-redis.ts'
 import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { type Client, createClient } from './platform-client.ts'
-import { bundleTree, type PlatformProcess, startProcess, type Tree, tail } from './platform-process.ts'
+import { bundleTree, type Installation, type PlatformProcess, startProcess, type Tree, tail } from './platform-process.ts'
 
 /** Rounds are most of what an idle platform costs (0.09 of a core with two rounds of the reconciler a second), and most platforms of a run wait. */
 export const knobs = { LEASE_MS: '20000', HEARTBEAT_MS: '1000', RECONCILE_MS: '2000', WORKER_DRAIN_MS: '10000' }
@@ -41,8 +41,8 @@ export type StartApiOptions = {
   env?: Record<string, string>
   port?: string
   untilReady?: boolean
-  /** Bundled before. Default: that of the platform. */
-  tree?: Tree | undefined
+  /** Whose program is run; a tree was bundled before. Default: that of the platform. */
+  from?: Tree | Installation | undefined
 }
 
 export type ApiProcess = PlatformProcess & { url: string }
@@ -63,8 +63,8 @@ export type Platform = {
   log(task: string): Promise<{ cursor: Cursor; event: Event }[]>
   /** Another API; `port` lets it take the place of one that is gone. Ready when this resolves, unless it is not to be waited for. */
   startApi(options?: StartApiOptions): Promise<ApiProcess>
-  /** Another worker of the first API. `tree` was bundled before; default: that of the platform. */
-  startWorker(env?: Record<string, string>, tree?: Tree): Promise<PlatformProcess>
+  /** Another worker of the first API. `from` as for an API. */
+  startWorker(env?: Record<string, string>, from?: Tree | Installation): Promise<PlatformProcess>
   close(): Promise<void>
 }
 
@@ -120,9 +120,9 @@ export async function startPlatform({
     for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
   }
 
-  async function startApi({ env: own = {}, port, untilReady = true, tree: sources = tree }: StartApiOptions = {}): Promise<ApiProcess> {
+  async function startApi({ env: own = {}, port, untilReady = true, from = tree }: StartApiOptions = {}): Promise<ApiProcess> {
     const address = { DATABASE_URL: databaseUrl, PORT: port ?? (await freePort()) }
-    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, sources)
+    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, from)
     processes.push(started)
     const { url: listening } = await started.said('api is listening')
     const api = { ...started, url: String(listening) }
@@ -131,12 +131,12 @@ export async function startPlatform({
     return api
   }
 
-  async function startWorker(own: Record<string, string> = {}, sources = tree): Promise<PlatformProcess> {
+  async function startWorker(own: Record<string, string> = {}, from: Tree | Installation | undefined = tree): Promise<PlatformProcess> {
     const settings = { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }
     // All worker processes of a run work over HTTP with `RIVULET_TRANSPORT=http npx vitest run …`, and then cannot find Redis.
     const { RIVULET_TRANSPORT: transport = process.env.RIVULET_TRANSPORT } = settings as Record<string, string>
     const withoutRedis = transport === 'http' && { REDIS_URL: '' }
-    const worker = startProcess('worker', `worker ${processes.length + 1}`, { ...settings, ...withoutRedis }, sources)
+    const worker = startProcess('worker', `worker ${processes.length + 1}`, { ...settings, ...withoutRedis }, from)
     processes.push(worker)
     workers.push(worker)
     await worker.said('worker is ready')

@@ -34,7 +34,7 @@ export function figuresOf(history: History, struck: readonly string[], violation
   }
 }
 
-/** In the logs, whichever version wrote them. After a loss there are none, so then those that workers of ours had accepted. */
+/** In the logs, whichever version wrote them. After a loss the history has no logs, so then those that workers of this version appended. */
 function deltasOf({ logs, appends, hasLost }: History): number {
   if (!hasLost) return [...logs.values()].flat().filter(({ event }) => event.type === 'message.delta').length
   const accepted = appends.filter(({ result }) => result === 'ok').flatMap(({ events }) => events)

@@ -2,7 +2,9 @@
  * The version before and this one side by side, while users work: `npm run test:faults -- --upgrade <tag or commit>`. The version before runs as packages,
  * by default those of the newest release. Its database is migrated by them, and the first new API migrates it further under load.
  */
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createTestDatabases } from '@rivulet/engines'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { until } from '../../support/until.ts'
@@ -17,6 +19,7 @@ const { seed, runs, upgradeFrom } = readSettings(process.env)
 const seeds = Array.from({ length: runs }, (_, i) => seed + i)
 const version = upgradeFrom || findVersionBefore()
 const reason = version ? '' : ' (skipped: the history of this checkout has no such version)'
+const folder = mkdtempSync(join(tmpdir(), 'rivulet-before-'))
 const databases = createTestDatabases({
   url: inject('postgresUrl'),
   migrate: url => before.migrate(url),
@@ -24,12 +27,14 @@ const databases = createTestDatabases({
 })
 let before: VersionBefore
 
-afterAll(() => databases.close())
+afterAll(async () => {
+  await databases.close()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 describe.skipIf(!version)(`an upgrade from ${version}${reason}`, () => {
   beforeAll(async () => {
-    before = await installVersion(version ?? '')
-    return before.remove
+    before = await installVersion(version ?? '', folder)
   }, 900_000)
 
   const orders: [string, Part[]][] = [
@@ -69,7 +74,7 @@ describe.skipIf(!version)(`an upgrade from ${version}${reason}`, () => {
 /** The processes of these parts, and no others, run files of the folder with the packages. Only Linux tells. */
 function expectPackages(bench: Bench, parts: ReadonlySet<Part>): void {
   if (process.platform !== 'linux') return
-  const isInstalled = ({ pid }: { pid: number }) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${before.folder}/`)
+  const isInstalled = ({ pid }: { pid: number }) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${folder}/`)
   expect({ api: bench.apis().map(isInstalled), worker: bench.workers().map(isInstalled) }).toEqual({
     api: bench.apis().map(() => parts.has('api')),
     worker: bench.workers().map(() => parts.has('worker')),

@@ -11,7 +11,7 @@ import type { Installation } from '../../support/platform/platform-process.ts'
 import { run } from '../../support/process/typed-commands.ts'
 import { installPackages, packagesOf, packTarballs } from '../../support/tarballs.ts'
 
-export type VersionBefore = Installation & { migrate(databaseUrl: string): Promise<unknown>; remove(): void }
+export type VersionBefore = Installation & { migrate(databaseUrl: string): Promise<unknown> }
 
 const home = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -32,25 +32,27 @@ export function findVersionBefore(): string | null {
   }
 }
 
-/** @param version a tag or a commit of this repository */
-export async function installVersion(version: string): Promise<VersionBefore> {
-  const [sources, folder] = [mkdtempSync(join(tmpdir(), 'rivulet-sources-')), mkdtempSync(join(tmpdir(), 'rivulet-before-'))]
-  await run('sh', ['-c', 'git archive "$1" | tar -x -C "$2"', 'sh', version, sources], home)
-  await installPackages(folder, [...(await packTarballs(sources)), ...packagesOf(sources, 'zod')])
-  cpSync(join(sources, 'apps/agents/src/examples/scripted'), join(folder, 'scripted'), { recursive: true })
+/**
+ * @param version a tag or a commit of this repository
+ * @param folder an empty one
+ */
+export async function installVersion(version: string, folder: string): Promise<VersionBefore> {
+  const sources = mkdtempSync(join(tmpdir(), 'rivulet-sources-'))
+  try {
+    await run('sh', ['-c', 'git archive "$1" | tar -x -C "$2"', 'sh', version, sources], home)
+    await installPackages(folder, [...(await packTarballs(sources)), ...packagesOf(sources, 'zod')])
+    cpSync(join(sources, 'apps/agents/src/examples/scripted'), join(folder, 'scripted'), { recursive: true })
+  } finally {
+    rmSync(sources, { recursive: true })
+  }
   cpSync(fileURLToPath(new URL('./journaled.ts', import.meta.url)), join(folder, 'journaled.ts'))
-  rmSync(sources, { recursive: true })
   writeFileSync(join(folder, 'agents.ts'), agents)
   await run('npx', ['rivulet', 'build', 'agents.ts'], folder)
-  const program = join(folder, 'node_modules/rivulet/main.mjs')
+  const [api, worker] = [join(folder, 'node_modules/rivulet/main.mjs'), join(folder, 'dist/main.mjs')]
   return {
     folder,
-    programs: {
-      api: ['--enable-source-maps', program],
-      worker: ['--enable-source-maps', join(folder, 'dist/main.mjs')],
-    },
-    migrate: databaseUrl => run(process.execPath, [program, 'migrate'], folder, { DATABASE_URL: databaseUrl }),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    programs: { api: ['--enable-source-maps', api], worker: ['--enable-source-maps', worker] },
+    migrate: databaseUrl => run(process.execPath, [api, 'migrate'], folder, { DATABASE_URL: databaseUrl }),
   }
 }
 

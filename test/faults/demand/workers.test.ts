@@ -40,8 +40,7 @@ test('a worker that runs out of memory is a worker that died, and so is one that
   const file = join(bench.tree.root, 'greedy.ts')
   writeFileSync(file, greedy)
   const env = { AGENT_FILES: file, WATCHDOG_MS: '2000', NODE_OPTIONS: '--max-old-space-size=200' }
-  const { startWorker } = bench.platform
-  const greedyWorker = () => startWorker({ RIVULET_URL: bench.urls[0] ?? '', ...env })
+  const greedyWorker = () => bench.startWorker(env)
   const first = await greedyWorker()
   const spinning = await client.createTask({ agent: 'spinner' })
   await client.waitForTask(spinning.task.id, ({ turns: [turn] }) => turn?.status === 'running')

@@ -80,6 +80,16 @@ function arrayText(names: readonly string[]): string {
 /** Named, so that Postgres plans it once for each connection. */
 export type Statement = { name: string; text: string; values: unknown[] }
 
+/**
+ * In a `select`: the statements behind it in the same transaction find each row by its key. Without that, a plan that Postgres made while the tables were
+ * empty, and keeps until it has counted their rows, may read all of them. Its estimates are then too high, for which it would compile the statement.
+ */
+export const byKeySettings = `set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+  set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`
+
+/** As the first statement of a transaction. */
+export const findByKey: Statement = { name: 'find_by_key', text: `select ${byKeySettings}`, values: [] }
+
 const begin = { text: 'begin' }
 const commit = { text: 'commit' }
 

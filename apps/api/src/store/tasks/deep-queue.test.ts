@@ -8,9 +8,11 @@ import { Client, escapeLiteral, type PoolClient } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
+import { findByKey } from '../connection/tenant-pool.ts'
 import { createStoredTaskReader } from '../reads/stored-task.ts'
 import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
 import { finishTurn, waysToEnd } from '../turns/finish-turn.ts'
+import { extendLeases } from '../turns/leases.ts'
 import { createTaskAcceptance } from './accept/accept-tasks.ts'
 import { heldTurns, holdTaskOf } from './held-task.ts'
 import { dispatchedTurns } from './outbox.ts'
@@ -30,7 +32,9 @@ afterAll(() => database.close())
 test('a plan that was made when there were no turns does not go through all of them', async () => {
   const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
   expect(asked.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'finish_turns', 'hold_free_tasks', 'hold_usual_tasks', 'stored_tasks']),
+    expect.arrayContaining([
+      ...['dispatch_accepted', 'claim_queued', 'finish_turns', 'hold_free_tasks', 'hold_usual_tasks', 'stored_tasks', 'extend_leases'],
+    ]),
   )
   await check(asked, keptPlanOf)
 })
@@ -49,7 +53,7 @@ test('accepting, claiming and ending a turn, and looking for lost jobs, do not g
 
 /** Two turns from their beginning to their end, claimed and ended together, with a viewer. */
 async function live(): Promise<void> {
-  const { db, databaseFor } = database
+  const { db, leases, databaseFor } = database
   const { accept } = createTaskAcceptance(databaseFor)
   const [claimQueued, ways] = [createQueuedClaims(db), waysToEnd(db)]
   const readTask = createStoredTaskReader(databaseFor, 1_000)
@@ -58,10 +62,12 @@ async function live(): Promise<void> {
   async function run(): Promise<void> {
     const accepted = await accept(tenant, request, null)
     const turnId = accepted?.accepted.turn.id ?? ''
-    const claim = await claimTurn(db, { turnId, claim: randomUUID(), worker: 'w', leaseMs: 60_000 }, claimQueued)
+    const claimId = randomUUID()
+    const claim = await claimTurn(db, { turnId, claim: claimId, worker: 'w', leaseMs: 60_000 }, claimQueued)
     if (claim.result !== 'claimed') throw new Error(`It was ${claim.result}`)
     const { epoch, task } = claim.claimed.turn
     await readTask(tenant, task)
+    expect(await extendLeases(leases, 'w', [{ turnId, epoch: epoch ?? 0, claimId }], 60_000)).toEqual({ lost: [], takenBack: [] })
     const outcome = { status: 'completed', stopReason: 'stop' } as const
     const ended = await finishTurn(db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [] }, ways)
     expect(ended.result).toBe('committed')
@@ -92,16 +98,18 @@ async function statementsOf(work: () => Promise<void>): Promise<Statement[]> {
 
 type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Index Name'?: string; 'Index Cond'?: string; Plans?: Plan[] }
 
-async function planOf({ text, values }: Statement): Promise<Plan> {
-  return inTransaction(text, async client => {
+async function planOf(asked: Statement): Promise<Plan> {
+  const { text, values } = asked
+  return inTransaction(asked, async client => {
     const { rows } = await client.query(`explain (format json) ${text}`, values)
     return rows[0]['QUERY PLAN'][0].Plan
   })
 }
 
 /** Without a look at the values, as a connection plans what it is asked again and again. */
-async function keptPlanOf({ text, values }: Statement): Promise<Plan> {
-  return inTransaction(text, async client => {
+async function keptPlanOf(asked: Statement): Promise<Plan> {
+  const { text, values } = asked
+  return inTransaction(asked, async client => {
     await client.query('set plan_cache_mode = force_generic_plan')
     await client.query(`prepare asked as ${text}`)
     const { rows } = await client.query(`explain (format json) execute asked (${values.map(literalOf).join(', ')})`)
@@ -109,12 +117,13 @@ async function keptPlanOf({ text, values }: Statement): Promise<Plan> {
   })
 }
 
-/** A statement about held tasks is planned behind the one that holds them. */
-async function inTransaction(text: string, plan: (client: PoolClient) => Promise<Plan>): Promise<Plan> {
+/** A statement behind others in its transaction is planned behind the settings of the first. */
+async function inTransaction({ name = '', text }: Statement, plan: (client: PoolClient) => Promise<Plan>): Promise<Plan> {
   const client = await database.pool.connect()
   try {
     await client.query('begin')
     if (text.includes(heldTurns)) await client.query(holdTaskOf(randomUUID()))
+    if (name === 'extend_leases') await client.query(findByKey)
     return await plan(client)
   } finally {
     client.release(true)

@@ -7,7 +7,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import type { QueryResult } from 'pg'
 import type { Transaction } from '../connection/database.ts'
 import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
-import type { Statement } from '../connection/tenant-pool.ts'
+import { byKeySettings, type Statement } from '../connection/tenant-pool.ts'
 import type { TaskRow } from '../rows.ts'
 import { tasks } from '../schema.ts'
 
@@ -24,7 +24,7 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): P
 
 /**
  * The first statement of a transaction that is sent at once, about turns of several tasks: it holds the tasks, so that the statements behind it read them
- * under the lock. It leaves out tasks that another transaction holds. The statements behind it fail if they wait for 200 ms for a lock, or take longer than
+ * under the lock, and find each row by its key. It leaves out tasks that another transaction holds. The statements behind it fail if they wait for 200 ms for a lock, or take longer than
  * 1.5 s, because many tasks are held meanwhile. Its result has the turns whose tasks are held.
  *
  * @param which a condition about turns, in SQL, with the name of the statement
@@ -39,14 +39,8 @@ export function holdTaskOf(turnId: TurnId): Statement {
   return { name: 'hold_task', text: holdText({}), values: [[turnId]] }
 }
 
-/**
- * The statements behind it find each row by its key. Without that, a plan that Postgres made while the tables were empty, and keeps until it has counted their
- * rows, may read all of them. Its estimates are then too high, for which it would compile the statement.
- */
 const holdText = ({ which = 'true', also = '', how = '' }) => `
-select set_config('${heldSetting}', coalesce(string_agg(wanted.turn::text, ','), ''), true) as held,
-  set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-  set_config('jit', 'off', true)${also && `, ${also}`}
+select set_config('${heldSetting}', coalesce(string_agg(wanted.turn::text, ','), ''), true) as held, ${byKeySettings}${also && `, ${also}`}
 from unnest($1::uuid[]) as wanted (turn)
 cross join lateral (select task from turns where turns.id = wanted.turn and ${which} offset 0) as own
 cross join lateral (select from tasks where tasks.id = own.task for update ${how}) as locked`

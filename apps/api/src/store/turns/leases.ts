@@ -7,8 +7,8 @@
 import type { Holding, TurnId } from '@rivulet/protocol'
 import { and, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
-import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
+import { findByKey } from '../connection/tenant-pool.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns, workers } from '../schema.ts'
 import { heldTurns, holdFreeTasksOf, lockTask, raisedEpoch, raiseEpoch, resultsOf } from '../tasks/held-task.ts'
@@ -27,30 +27,41 @@ type TakenBack = Pick<TurnRow, 'id' | 'task' | 'number' | 'attempt' | 'tracepare
 /** Extends the leases of one worker process at once. */
 export async function extendLeases(db: Database, worker: string, held: readonly Holding[], leaseMs: number): Promise<Extended> {
   if (held.length === 0) return { lost: [], takenBack: [] }
-  // Three values, however many turns there are. A worker with an older epoch must not keep the lease of its successor alive.
-  const [ids, epochs, claims] = [held.map(({ turnId }) => turnId), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
-  const isHeld = sql`turns.id = held.turn_id and turns.epoch = held.epoch and turns.claim = held.claim
-    and turns.worker = ${worker} and not turns.canceling`
-  // A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost.
-  const { rows } = await db.execute<{ turn_id: TurnId; epoch: string; claim: string; reclaimed: boolean }>(sql`
-    with held as (
-      select turn_id, epoch, claim
-      from unnest(${sql.param(ids)}::uuid[], ${sql.param(epochs)}::bigint[], ${sql.param(claims)}::text[]) as held (turn_id, epoch, claim)
-    ), free as (
-      select turns.id from turns join held on ${isHeld} where turns.status = 'running' for update of turns skip locked
-    ), extended as (
-      update turns set lease_until = ${msFromNow(leaseMs)} from free where turns.id = free.id
-    )
-    select held.turn_id, held.epoch, held.claim, turns.id is not null as reclaimed from held
-    left join turns on ${isHeld} and turns.status in ('running', 'queued')
-    where turns.id is null or turns.status = 'queued'
-  `)
-  const isReclaimed = new Set(rows.filter(({ reclaimed }) => reclaimed).map(({ turn_id: turnId }) => turnId))
-  const gone = rows.map(({ turn_id: turnId }) => turnId).filter(id => !isReclaimed.has(id))
-  const reclaimed = held.filter(({ turnId }) => isReclaimed.has(turnId))
+  const values = [...columnsOf(held), worker, leaseMs]
+  const [, { rows }] = await db.$client.transact([findByKey, { name: 'extend_leases', text: extendText, values }])
+  const isReclaimed = new Map((rows as { id: TurnId; reclaimed: boolean }[]).map(({ id, reclaimed }) => [id, reclaimed]))
+  const gone = held.map(({ turnId }) => turnId).filter(id => isReclaimed.get(id) === false)
+  const reclaimed = held.filter(({ turnId }) => isReclaimed.get(turnId))
   const { lost, takenBack } = await takeBack(db, worker, reclaimed, leaseMs)
   return { lost: [...gone, ...lost], takenBack }
 }
+
+/** Three values, however many turns there are. */
+function columnsOf(held: readonly Holding[]): [string[], number[], string[]] {
+  return [held.map(({ turnId }) => turnId), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
+}
+
+/** $1 turns, $2 epochs, $3 claims, $4 worker. A worker with an older epoch must not keep the lease of its successor alive. */
+const heldText = 'unnest($1::uuid[], $2::bigint[], $3::text[]) as held (id, epoch, claim)'
+const isHeld = 'turns.epoch = held.epoch and turns.claim = held.claim and turns.worker = $4 and not turns.canceling'
+
+/**
+ * $5 lease in ms. Finds the turns that the worker does not run: `reclaimed` where no other worker has claimed it yet.
+ *
+ * A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost. A lease shows that
+ * a turn runs, not its status: for that, a plan may go through the index of all running turns, once for each that is held.
+ */
+const extendText = `
+with free as (
+  select own.id from ${heldText} cross join lateral (
+    select id from turns where turns.id = held.id and ${isHeld} and lease_until is not null for update skip locked
+  ) as own
+), extended as (
+  update turns set lease_until = now() + $5::float8 * interval '1 millisecond' from free where turns.id = free.id
+)
+select held.id, turns.id is not null as reclaimed from ${heldText}
+left join lateral (select * from turns where turns.id = held.id offset 0) as turns on ${isHeld} and turns.status in ('running', 'queued')
+where turns.id is null or turns.status = 'queued'`
 
 /**
  * The leases ended while the worker was there. Turns that no other worker has claimed go on where they are, and nothing died. All in one transaction: a
@@ -59,26 +70,22 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
 async function takeBack(db: Database, worker: string, reclaimed: readonly Holding[], leaseMs: number): Promise<Extended> {
   if (reclaimed.length === 0) return { lost: [], takenBack: [] }
   const ids = reclaimed.map(({ turnId }) => turnId)
-  const [epochs, claims] = [reclaimed.map(({ epoch }) => epoch), reclaimed.map(({ claimId }) => claimId)]
   const [locked, taken] = await db.$client.transact([
     holdFreeTasksOf(ids),
-    { name: 'take_back', text: takeBackText, values: [ids, epochs, claims, worker, leaseMs] },
+    { name: 'take_back', text: takeBackText, values: [...columnsOf(reclaimed), worker, leaseMs] },
   ])
   const found = new Map((taken.rows as TakenBack[]).map(row => [row.id, row]))
   const results = resultsOf(ids, found, { locked, isAlone: false })
   return { lost: ids.filter((_, i) => results[i] === null), takenBack: [...found.values()] }
 }
 
-/**
- * $1 turns, $2 epochs, $3 claims, $4 worker, $5 lease in ms. Not a turn without its share of the workers, because another turn may have got it: both would
- * run, above the limit of their key.
- */
+/** $5 lease in ms. Not a turn without its share of the workers, because another turn may have got it: both would run, above the limit of their key. */
 const takeBackText = `
 with taken as (
   update turns set status = 'running', lease_until = now() + $5::float8 * interval '1 millisecond', deaths = deaths - 1
-  from unnest($1::uuid[], $2::bigint[], $3::text[]) as held (id, epoch, claim)
-  where turns.id = held.id and held.id = any(${heldTurns}) and turns.epoch = held.epoch and turns.claim = held.claim and turns.worker = $4
-    and turns.status = 'queued' and not turns.canceling and turns.lease_until is null and turns.sent is not null
+  from ${heldText}
+  where turns.id = held.id and held.id = any(${heldTurns}) and ${isHeld}
+    and turns.status = 'queued' and turns.lease_until is null and turns.sent is not null
   returning turns.id, task, number, attempt, traceparent
 ), forgotten as (
   delete from attempts using taken where attempts.turn = taken.id and attempts.attempt = taken.attempt

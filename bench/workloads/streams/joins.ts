@@ -5,7 +5,7 @@ import type { Contestant } from '../../contestant.ts'
 
 export const joins: Workload = {
   name: 'joins',
-  title: '4b. 1,000 viewers join a task at once, after 50 of its 100 deltas, 20 deltas/s',
+  title: '4b. 1,000 viewers join a task at once, after 100 of its 200 deltas, 20 deltas/s',
   columns: [
     { key: 'joinedSeconds', title: 'all joined after s', digits: 2 },
     { key: 'serverMillis', title: 'server, ms of CPU in all' },
@@ -24,7 +24,7 @@ function fasterThan(results: Results, other: string): number | null {
 
 async function measure(bench: Bench, contestant: Contestant): Promise<Figures> {
   const { crowd } = bench
-  const plan = { tasks: 1, deltas: scaled(bench, 100), perSecond: 20 }
+  const plan = { tasks: 1, deltas: scaled(bench, 200), perSecond: 20 }
   const prepared = await contestant.prepare(plan)
   try {
     const spoken = prepared.speak()

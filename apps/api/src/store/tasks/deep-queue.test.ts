@@ -12,7 +12,7 @@ import { findByKey } from '../connection/tenant-pool.ts'
 import { createStoredTaskReader } from '../reads/stored-task.ts'
 import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
 import { finishTurn, waysToEnd } from '../turns/finish-turn.ts'
-import { extendLeases } from '../turns/leases.ts'
+import { countDeath, extendLeases, isHeldUnder } from '../turns/leases.ts'
 import { createTaskAcceptance } from './accept/accept-tasks.ts'
 import { heldTurns, holdTaskOf } from './held-task.ts'
 import { dispatchedTurns } from './outbox.ts'
@@ -31,11 +31,8 @@ afterAll(() => database.close())
 /** While there are no turns: so are the plans made that a connection keeps for the statements that have a name. */
 test('a plan that was made when there were no turns does not go through all of them', async () => {
   const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
-  expect(asked.map(({ name }) => name)).toEqual(
-    expect.arrayContaining([
-      ...['dispatch_accepted', 'claim_queued', 'finish_turns', 'hold_free_tasks', 'hold_usual_tasks', 'stored_tasks', 'extend_leases'],
-    ]),
-  )
+  const names = 'dispatch_accepted claim_queued finish_turns hold_free_tasks hold_usual_tasks stored_tasks extend_leases take_back'
+  expect(asked.map(({ name }) => name)).toEqual(expect.arrayContaining(names.split(' ')))
   await check(asked, keptPlanOf)
 })
 
@@ -67,7 +64,14 @@ async function live(): Promise<void> {
     if (claim.result !== 'claimed') throw new Error(`It was ${claim.result}`)
     const { epoch, task } = claim.claimed.turn
     await readTask(tenant, task)
-    expect(await extendLeases(leases, 'w', [{ turnId, epoch: epoch ?? 0, claimId }], 60_000)).toEqual({ lost: [], takenBack: [] })
+    const holding = { turnId, epoch: epoch ?? 0, claimId }
+    expect(await extendLeases(leases, 'w', [holding], 60_000)).toEqual({ lost: [], takenBack: [] })
+    await countDeath(db, claim.claimed.turn, 'silent', isHeldUnder(holding), {
+      status: 'lost',
+      error: { code: 'worker_lost', message: 'Late' },
+      messages: [],
+    })
+    expect(await extendLeases(leases, 'w', [holding], 60_000)).toMatchObject({ lost: [], takenBack: [{ id: turnId }] })
     const outcome = { status: 'completed', stopReason: 'stop' } as const
     const ended = await finishTurn(db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [] }, ways)
     expect(ended.result).toBe('committed')

@@ -27,7 +27,7 @@ type TakenBack = Pick<TurnRow, 'id' | 'task' | 'number' | 'attempt' | 'tracepare
 /** Extends the leases of one worker process at once. */
 export async function extendLeases(db: Database, worker: string, held: readonly Holding[], leaseMs: number): Promise<Extended> {
   if (held.length === 0) return { lost: [], takenBack: [] }
-  const values = [...columnsOf(held), worker, leaseMs]
+  const values = [...parametersOf(held), worker, leaseMs]
   const [, { rows }] = await db.$client.transact([findByKey, { name: 'extend_leases', text: extendText, values }])
   const isReclaimed = new Map((rows as { id: TurnId; reclaimed: boolean }[]).map(({ id, reclaimed }) => [id, reclaimed]))
   const gone = held.map(({ turnId }) => turnId).filter(id => isReclaimed.get(id) === false)
@@ -37,19 +37,21 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
 }
 
 /** Three values, however many turns there are. */
-function columnsOf(held: readonly Holding[]): [string[], number[], string[]] {
+function parametersOf(held: readonly Holding[]): [string[], number[], string[]] {
   return [held.map(({ turnId }) => turnId), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
 }
 
 /** $1 turns, $2 epochs, $3 claims, $4 worker. A worker with an older epoch must not keep the lease of its successor alive. */
 const heldText = 'unnest($1::uuid[], $2::bigint[], $3::text[]) as held (id, epoch, claim)'
 const isHeld = 'turns.epoch = held.epoch and turns.claim = held.claim and turns.worker = $4 and not turns.canceling'
+/** By its key alone: for a status, a plan may go through the index of all turns of that status, once for each that is held. */
+const heldRow = 'lateral (select * from turns where turns.id = held.id offset 0) as turns'
 
 /**
  * $5 lease in ms. Finds the turns that the worker does not run: `reclaimed` where no other worker has claimed it yet.
  *
- * A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost. A lease shows that
- * a turn runs, not its status: for that, a plan may go through the index of all running turns, once for each that is held.
+ * A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost. A turn with a lease
+ * runs.
  */
 const extendText = `
 with free as (
@@ -60,7 +62,7 @@ with free as (
   update turns set lease_until = now() + $5::float8 * interval '1 millisecond' from free where turns.id = free.id
 )
 select held.id, turns.id is not null as reclaimed from ${heldText}
-left join lateral (select * from turns where turns.id = held.id offset 0) as turns on ${isHeld} and turns.status in ('running', 'queued')
+left join ${heldRow} on ${isHeld} and turns.status in ('running', 'queued')
 where turns.id is null or turns.status = 'queued'`
 
 /**
@@ -72,7 +74,7 @@ async function takeBack(db: Database, worker: string, reclaimed: readonly Holdin
   const ids = reclaimed.map(({ turnId }) => turnId)
   const [locked, taken] = await db.$client.transact([
     holdFreeTasksOf(ids),
-    { name: 'take_back', text: takeBackText, values: [...columnsOf(reclaimed), worker, leaseMs] },
+    { name: 'take_back', text: takeBackText, values: [...parametersOf(reclaimed), worker, leaseMs] },
   ])
   const found = new Map((taken.rows as TakenBack[]).map(row => [row.id, row]))
   const results = resultsOf(ids, found, { locked, isAlone: false })
@@ -81,11 +83,12 @@ async function takeBack(db: Database, worker: string, reclaimed: readonly Holdin
 
 /** $5 lease in ms. Not a turn without its share of the workers, because another turn may have got it: both would run, above the limit of their key. */
 const takeBackText = `
-with taken as (
+with queued as (
+  select turns.id from ${heldText} cross join ${heldRow}
+  where held.id = any(${heldTurns}) and ${isHeld} and turns.status = 'queued' and turns.lease_until is null and turns.sent is not null
+), taken as (
   update turns set status = 'running', lease_until = now() + $5::float8 * interval '1 millisecond', deaths = deaths - 1
-  from ${heldText}
-  where turns.id = held.id and held.id = any(${heldTurns}) and ${isHeld}
-    and turns.status = 'queued' and turns.lease_until is null and turns.sent is not null
+  from queued where turns.id = queued.id
   returning turns.id, task, number, attempt, traceparent
 ), forgotten as (
   delete from attempts using taken where attempts.turn = taken.id and attempts.attempt = taken.attempt

@@ -1,6 +1,7 @@
 /**
  * The version before and this one side by side, while users work: `npm run test:faults -- --upgrade <tag or commit>`. The version before runs as packages,
- * by default those of the newest release. Its database is migrated by them, and the first new API migrates it further under load.
+ * by default those of the newest release, or of a commit before the first release. Its database is migrated by them, and the first new API migrates it
+ * further under load.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +20,6 @@ const { seed, runs, upgradeFrom } = readSettings(process.env)
 const seeds = Array.from({ length: runs }, (_, i) => seed + i)
 const version = upgradeFrom || findVersionBefore()
 const reason = version ? '' : ' (skipped: the history of this checkout has no such version)'
-const folder = mkdtempSync(join(tmpdir(), 'rivulet-before-'))
 const databases = createTestDatabases({
   url: inject('postgresUrl'),
   migrate: url => before.migrate(url),
@@ -27,15 +27,16 @@ const databases = createTestDatabases({
 })
 let before: VersionBefore
 
-afterAll(async () => {
-  await databases.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => databases.close())
 
 describe.skipIf(!version)(`an upgrade from ${version}${reason}`, () => {
+  let folder: string
+
   beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'rivulet-before-'))
     before = await installVersion(version ?? '', folder)
   }, 900_000)
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   const orders: [string, Part[]][] = [
     ['APIs first', ['api', 'worker']],
@@ -74,7 +75,7 @@ describe.skipIf(!version)(`an upgrade from ${version}${reason}`, () => {
 /** The processes of these parts, and no others, run files of the folder with the packages. Only Linux tells. */
 function expectPackages(bench: Bench, parts: ReadonlySet<Part>): void {
   if (process.platform !== 'linux') return
-  const isInstalled = ({ pid }: { pid: number }) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${folder}/`)
+  const isInstalled = ({ pid }: { pid: number }) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${before.folder}/`)
   expect({ api: bench.apis().map(isInstalled), worker: bench.workers().map(isInstalled) }).toEqual({
     api: bench.apis().map(() => parts.has('api')),
     worker: bench.workers().map(() => parts.has('worker')),

@@ -1,17 +1,18 @@
 /**
  * Batches concurrent calls: while one batch is in flight, the next one collects. So batches grow with the load, and a call without load does not
- * wait. A batch that takes longer than a second delays no other. If a batch fails, all its calls fail.
+ * wait. A batch that takes longer than `patienceMs`, a second by default, delays no other. If a batch fails, all its calls fail.
  */
 import { sqlStateOf } from './database-errors.ts'
 import type { Tenant } from './tenant.ts'
 
-/** So long the next batch waits for the one before it. */
-const patienceMs = 1_000
-
 export type Batcher<T, R> = (item: T) => Promise<R>
 
 /** `ask` returns a result for each item, in order. A result may be a promise, for which no batch waits. */
-export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => Promise<readonly (R | Promise<R>)[]>): Batcher<T, R> {
+export function createBatcher<T, R>(
+  most: number,
+  ask: (items: readonly T[]) => Promise<readonly (R | Promise<R>)[]>,
+  patienceMs = 1_000,
+): Batcher<T, R> {
   const waiting: Waiting<T, R>[] = []
   let isAsking = false
   return item =>
@@ -50,7 +51,7 @@ export function createTransactionBatcher<T, R>(
   return createBatcher(most, async items => {
     const firsts = [...new Map(items.toReversed().map(item => [keyOf(item), item])).values()]
     const done = await transact(firsts, { isAlone: false }).catch(error => {
-      if (!refusedForOne.test(sqlStateOf(error) ?? '')) throw error
+      if (!isRefusedForOne(error)) throw error
       return []
     })
     const results = new Map(firsts.map((item, i) => [item, done[i]]))
@@ -76,8 +77,13 @@ export function batcherPerTenant<T, R>(create: (tenant: Tenant) => Batcher<T, R>
   }
 }
 
-/** 22, 23 and 54: values, and rows that contradict others; 40 and 55P03: a lock of another transaction; 57014: it took too long. */
-const refusedForOne = /^(22|23|40|54|55P03|57014)/
+/**
+ * Whether it may be for one of a batch that Postgres refused all of it. 22, 23 and 54: values, and rows that contradict others; 40 and 55P03: a lock of another
+ * transaction; 57014: it took too long.
+ */
+export function isRefusedForOne(error: unknown): boolean {
+  return /^(22|23|40|54|55P03|57014)/.test(sqlStateOf(error) ?? '')
+}
 
 async function atMost(ms: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined

@@ -6,7 +6,7 @@
  * fit, and the reader learns what was left out: `omitted` lists values, `nextIndex` and `starts` give the indexes of messages.
  */
 import { type Message, maxPageSize, type State, type Task, type TaskId, type Turn } from '@rivulet/protocol'
-import { batcherPerTenant, createTransactionBatcher } from '../connection/batcher.ts'
+import { batcherPerTenant, createBatcher } from '../connection/batcher.ts'
 import type { Database, DatabaseHandle } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, type Tenant, taskNotFound } from '../connection/tenant.ts'
@@ -32,16 +32,17 @@ export type StoredTask = {
   state: State | null
 }
 
-/** Of one statement: each may be as large as its budget. */
+/** Of one statement, and how long the next one waits for it, because large tasks are read faster on several connections. */
 const mostTasks = 20
+const patienceMs = 50
+/** Of one result, at most. */
+const resultBytes = 16 * 1_024 * 1_024
 
 export function createStoredTaskReader(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number) {
+  // A task may have its budget twice: in messages, and in other values.
+  const most = Math.max(1, Math.min(mostTasks, Math.floor(resultBytes / (2 * maxBytes))))
   const batcherOf = batcherPerTenant<TaskId, StoredTask | null>(tenant =>
-    createTransactionBatcher(
-      mostTasks,
-      task => task,
-      tasks => readStoredTasks(databaseFor(tenant), tenant, tasks, maxBytes),
-    ),
+    createBatcher(most, tasks => readStoredTasks(databaseFor(tenant), tenant, tasks, maxBytes), patienceMs),
   )
   return async function read(tenant: Tenant, task: TaskId): Promise<StoredTask> {
     const found = await batcherOf(tenant)(task)

@@ -24,8 +24,8 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): P
 
 /**
  * The first statement of a transaction that is sent at once, about turns of several tasks: it holds the tasks, so that the statements behind it read them
- * under the lock, and find each row by its key. It leaves out tasks that another transaction holds. The statements behind it fail if they wait for 200 ms for a lock, or take longer than
- * 1.5 s, because many tasks are held meanwhile. Its result has the turns whose tasks are held.
+ * under the lock, and find each row by its key. It leaves out tasks that another transaction holds. The statements behind it fail if they wait for 200 ms for
+ * a lock, or take longer than 1.5 s, because many tasks are held meanwhile. Its result has the turns whose tasks are held.
  *
  * @param which a condition about turns, in SQL, with the name of the statement
  */

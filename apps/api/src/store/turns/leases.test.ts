@@ -88,6 +88,24 @@ test('many turns are taken back together, each by itself: one that another has c
   for (const turn of [locked, ...free]) expect(await found(turn)).toMatchObject({ status: 'running', deaths: 0, epoch: turn.epoch })
 })
 
+test('a row that is locked leaves what was reclaimed for the next heartbeat, and what is held is renewed', async () => {
+  const [held, reclaimed] = [await claimed(ended), await claimed(ended)]
+  await countDeath(database.db, reclaimed, 'silent', isExpired, lost)
+  await database.databaseFor('default').transaction(async tx => {
+    await tx.execute(`select from turns where id = '${reclaimed.id}' for update`)
+    expect(await extendLeases(database.leases, 'w', [held, reclaimed].map(holdingOf), leaseMs)).toEqual({ lost: [], takenBack: [] })
+  })
+  expect((await found(held)).leaseUntil?.getTime()).toBeGreaterThan(Date.now())
+  expect(await beat(reclaimed)).toMatchObject({ lost: [], takenBack: [{ id: reclaimed.id }] })
+})
+
+test('of two claims of a turn, the earlier is lost, and the later keeps it', async () => {
+  const turn = await claimed(ended)
+  const stale = { ...holdingOf(turn), claimId: 'earlier' }
+  expect(await extendLeases(database.leases, 'w', [holdingOf(turn), stale], leaseMs)).toEqual({ lost: [turn.id], takenBack: [] })
+  expect((await found(turn)).leaseUntil?.getTime()).toBeGreaterThan(Date.now())
+})
+
 test('a row that is locked keeps no other lease from being renewed, and is not lost', async () => {
   const [locked, free] = [await claimed(ended), await claimed(ended)]
   await database.databaseFor('default').transaction(async tx => {

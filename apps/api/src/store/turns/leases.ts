@@ -6,6 +6,7 @@
  */
 import type { Holding, TurnId } from '@rivulet/protocol'
 import { and, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
+import { isRefusedForOne } from '../connection/batcher.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { findByKey } from '../connection/tenant-pool.ts'
@@ -29,9 +30,9 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
   if (held.length === 0) return { lost: [], takenBack: [] }
   const values = [...parametersOf(held), worker, leaseMs]
   const [, { rows }] = await db.$client.transact([findByKey, { name: 'extend_leases', text: extendText, values }])
-  const isReclaimed = new Map((rows as { id: TurnId; reclaimed: boolean }[]).map(({ id, reclaimed }) => [id, reclaimed]))
-  const gone = held.map(({ turnId }) => turnId).filter(id => isReclaimed.get(id) === false)
-  const reclaimed = held.filter(({ turnId }) => isReclaimed.get(turnId))
+  const notRun = new Map((rows as { place: string; reclaimed: boolean }[]).map(({ place, reclaimed }) => [Number(place) - 1, reclaimed]))
+  const gone = held.filter((_, i) => notRun.get(i) === false).map(({ turnId }) => turnId)
+  const reclaimed = held.filter((_, i) => notRun.get(i))
   const { lost, takenBack } = await takeBack(db, worker, reclaimed, leaseMs)
   return { lost: [...gone, ...lost], takenBack }
 }
@@ -41,17 +42,18 @@ function parametersOf(held: readonly Holding[]): [string[], number[], string[]] 
   return [held.map(({ turnId }) => turnId), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
 }
 
-/** $1 turns, $2 epochs, $3 claims, $4 worker. A worker with an older epoch must not keep the lease of its successor alive. */
-const heldText = 'unnest($1::uuid[], $2::bigint[], $3::text[]) as held (id, epoch, claim)'
+/** $1 turns, $2 epochs, $3 claims, $4 worker, $5 lease in ms. A worker with an older epoch must not keep the lease of its successor alive. */
+const heldText = 'unnest($1::uuid[], $2::bigint[], $3::text[]) with ordinality as held (id, epoch, claim, place)'
+const leaseEnd = `now() + $5::float8 * interval '1 millisecond'`
 const isHeld = 'turns.epoch = held.epoch and turns.claim = held.claim and turns.worker = $4 and not turns.canceling'
 /** By its key alone: for a status, a plan may go through the index of all turns of that status, once for each that is held. */
 const heldRow = 'lateral (select * from turns where turns.id = held.id offset 0) as turns'
 
 /**
- * $5 lease in ms. Finds the turns that the worker does not run: `reclaimed` where no other worker has claimed it yet.
+ * Finds the turns that the worker does not run: `reclaimed` where no other worker has claimed it yet.
  *
- * A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost. A turn with a lease
- * runs.
+ * A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost. A turn with a
+ * lease runs.
  */
 const extendText = `
 with free as (
@@ -59,35 +61,42 @@ with free as (
     select id from turns where turns.id = held.id and ${isHeld} and lease_until is not null for update skip locked
   ) as own
 ), extended as (
-  update turns set lease_until = now() + $5::float8 * interval '1 millisecond' from free where turns.id = free.id
+  update turns set lease_until = ${leaseEnd} from free where turns.id = free.id
 )
-select held.id, turns.id is not null as reclaimed from ${heldText}
+select held.place, turns.id is not null as reclaimed from ${heldText}
 left join ${heldRow} on ${isHeld} and turns.status in ('running', 'queued')
 where turns.id is null or turns.status = 'queued'`
 
 /**
  * The leases ended while the worker was there. Turns that no other worker has claimed go on where they are, and nothing died. All in one transaction: a
- * worker that is late with thousands of turns would be later still if each took its own. A turn whose task is locked is left for the next heartbeat.
+ * worker that is late with thousands of turns would be later still if each took its own. Turns whose task is locked, and all of them if one of their rows is,
+ * are left for the next heartbeat: what it has renewed stays renewed.
  */
 async function takeBack(db: Database, worker: string, reclaimed: readonly Holding[], leaseMs: number): Promise<Extended> {
   if (reclaimed.length === 0) return { lost: [], takenBack: [] }
   const ids = reclaimed.map(({ turnId }) => turnId)
-  const [locked, taken] = await db.$client.transact([
-    holdFreeTasksOf(ids),
-    { name: 'take_back', text: takeBackText, values: [...parametersOf(reclaimed), worker, leaseMs] },
-  ])
+  const statement = { name: 'take_back', text: takeBackText, values: [...parametersOf(reclaimed), worker, leaseMs] }
+  const done = await db.$client.transact([holdFreeTasksOf(ids), statement]).catch(error => {
+    if (isRefusedForOne(error)) return null
+    throw error
+  })
+  if (!done) return { lost: [], takenBack: [] }
+  const [locked, taken] = done
   const found = new Map((taken.rows as TakenBack[]).map(row => [row.id, row]))
   const results = resultsOf(ids, found, { locked, isAlone: false })
   return { lost: ids.filter((_, i) => results[i] === null), takenBack: [...found.values()] }
 }
 
-/** $5 lease in ms. Not a turn without its share of the workers, because another turn may have got it: both would run, above the limit of their key. */
+/**
+ * Not a turn without its share of the workers, because another turn may have got it: both would run, above the limit of their key. What is found in `queued`
+ * stays true, because whatever changes it holds the task.
+ */
 const takeBackText = `
 with queued as (
   select turns.id from ${heldText} cross join ${heldRow}
   where held.id = any(${heldTurns}) and ${isHeld} and turns.status = 'queued' and turns.lease_until is null and turns.sent is not null
 ), taken as (
-  update turns set status = 'running', lease_until = now() + $5::float8 * interval '1 millisecond', deaths = deaths - 1
+  update turns set status = 'running', lease_until = ${leaseEnd}, deaths = deaths - 1
   from queued where turns.id = queued.id
   returning turns.id, task, number, attempt, traceparent
 ), forgotten as (

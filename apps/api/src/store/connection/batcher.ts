@@ -2,7 +2,7 @@
  * Batches concurrent calls: while one batch is in flight, the next one collects. So batches grow with the load, and a call without load does not
  * wait. A batch that takes longer than `patienceMs`, a second by default, delays no other. If a batch fails, all its calls fail.
  */
-import { sqlStateOf } from './database-errors.ts'
+import { isHeldUp, sqlStateOf } from './database-errors.ts'
 import type { Tenant } from './tenant.ts'
 
 export type Batcher<T, R> = (item: T) => Promise<R>
@@ -40,8 +40,8 @@ export function createBatcher<T, R>(
 }
 
 /**
- * Batches concurrent transactions. A batch waits for no row: what it left out, with undefined, is done alone, and waits there. So is the second of two with
- * the same key, and each of a batch that Postgres refused for a reason that one of them can have.
+ * Batches concurrent transactions that hold rows. A batch waits for no row: what it left out, with undefined, is done alone, and waits there. So is the second
+ * of two with the same key, and each of a batch that Postgres refused for a reason that one of them can have.
  */
 export function createTransactionBatcher<T, R>(
   most: number,
@@ -77,12 +77,9 @@ export function batcherPerTenant<T, R>(create: (tenant: Tenant) => Batcher<T, R>
   }
 }
 
-/**
- * Whether it may be for one of a batch that Postgres refused all of it. 22, 23 and 54: values, and rows that contradict others; 40 and 55P03: a lock of another
- * transaction; 57014: it took too long.
- */
-export function isRefusedForOne(error: unknown): boolean {
-  return /^(22|23|40|54|55P03|57014)/.test(sqlStateOf(error) ?? '')
+/** Whether one transaction of a batch may be the reason why Postgres refused all of it. 22, 23 and 54: values, and rows that contradict others. */
+function isRefusedForOne(error: unknown): boolean {
+  return isHeldUp(error) || /^(22|23|54)/.test(sqlStateOf(error) ?? '')
 }
 
 async function atMost(ms: number, work: Promise<void>): Promise<void> {

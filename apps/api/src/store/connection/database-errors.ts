@@ -28,6 +28,11 @@ export function isConnectionBroken(error: unknown): boolean {
   return causesOf(error).some(cause => brokenCodes.has(codeOf(cause)) || (cause.name === 'Error' && brokenMessage.test(cause.message)))
 }
 
+/** Whether a statement waited for another transaction (40, 55P03), or took too long (57014). */
+export function isHeldUp(error: unknown): boolean {
+  return /^(40|55P03|57014)/.test(sqlStateOf(error) ?? '')
+}
+
 /** Asks once more where the connection broke. Only for what may be carried out twice: the first question may have been, and its answer lost. */
 export async function askTwice<T>(ask: () => Promise<T>): Promise<T> {
   try {

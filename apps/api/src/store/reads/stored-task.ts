@@ -32,10 +32,11 @@ export type StoredTask = {
   state: State | null
 }
 
-/** Of one statement, and how long the next one waits for it, because large tasks are read faster on several connections. */
+/** Of one statement. */
 const mostTasks = 20
+/** So long the next statement waits for this one. Not longer, because large tasks are read faster on several connections. */
 const patienceMs = 50
-/** Of one result, at most. */
+/** Of the result of one statement, at most. */
 const resultBytes = 16 * 1_024 * 1_024
 
 export function createStoredTaskReader(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number) {

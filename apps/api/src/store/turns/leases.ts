@@ -6,8 +6,8 @@
  */
 import type { Holding, TurnId } from '@rivulet/protocol'
 import { and, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
-import { isRefusedForOne } from '../connection/batcher.ts'
 import type { Database, Transaction } from '../connection/database.ts'
+import { isHeldUp } from '../connection/database-errors.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { findByKey } from '../connection/tenant-pool.ts'
 import type { TurnRow } from '../rows.ts'
@@ -77,7 +77,7 @@ async function takeBack(db: Database, worker: string, reclaimed: readonly Holdin
   const ids = reclaimed.map(({ turnId }) => turnId)
   const statement = { name: 'take_back', text: takeBackText, values: [...parametersOf(reclaimed), worker, leaseMs] }
   const done = await db.$client.transact([holdFreeTasksOf(ids), statement]).catch(error => {
-    if (isRefusedForOne(error)) return null
+    if (isHeldUp(error)) return null
     throw error
   })
   if (!done) return { lost: [], takenBack: [] }

@@ -1,5 +1,5 @@
 /** The types of workloads and results, and how runs are made: contestants alternate, so that a busier machine slows all of them. */
-import type { Contestant, Role, World } from './contestant.ts'
+import type { Contestant, Prepared, Role, World } from './contestant.ts'
 import type { Crowd, Received } from './crowd.ts'
 import { cpuSeconds } from './measure/cpu.ts'
 import { now, type Plan } from './measure/speech.ts'
@@ -77,15 +77,20 @@ export async function streamOnce({ crowd }: Pick<Bench, 'crowd'>, contestant: Co
   const prepared = await contestant.prepare(plan)
   try {
     await crowd.open({ requests: prepared.requests, viewersEach, deltas: plan.deltas })
-    const cpuBefore = cpuOf(contestant)
-    const began = now()
-    const [received] = await Promise.all([crowd.receive(), prepared.speak()])
-    const cpu = difference(cpuOf(contestant), cpuBefore)
-    return { received, seconds: (received.lastAt - began) / 1e6, cpu }
+    return await receiveAll(crowd, contestant, prepared)
   } finally {
     await crowd.close()
     await prepared.clear()
   }
+}
+
+/** The part of a run that is measured: tasks and viewers exist, and nothing was sent yet. */
+export async function receiveAll(crowd: Crowd, contestant: Contestant, prepared: Pick<Prepared, 'speak'>): Promise<StreamRun> {
+  const cpuBefore = cpuOf(contestant)
+  const began = now()
+  const [received] = await Promise.all([crowd.receive(), prepared.speak()])
+  const cpu = difference(cpuOf(contestant), cpuBefore)
+  return { received, seconds: (received.lastAt - began) / 1e6, cpu }
 }
 
 /** Runs once without measuring, because a process is slower the first time. */

@@ -3,7 +3,7 @@
  *
  *   --peers         also measures other projects, which are installed into bench/ first
  *   --only NAME     one workload, or several separated by commas
- *   --rounds N      how often each is run, of which the median is reported; default 2
+ *   --rounds N      how often each is run, in turns, of which the median is reported; default 1
  *   --quick         a fiftieth of every load: only shows that the bench works
  *   --profile       lists the functions in which API and worker spend their time
  *   --write         writes the tables to docs/performance.md
@@ -29,7 +29,7 @@ const { values } = parseArgs({
   options: {
     peers: { type: 'boolean', default: false },
     only: { type: 'string' },
-    rounds: { type: 'string', default: '2' },
+    rounds: { type: 'string', default: '1' },
     quick: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
@@ -38,7 +38,7 @@ const { values } = parseArgs({
 const chosen = chooseWorkloads(values.only)
 if (openFileLimit() < neededFiles) {
   note(
-    `ulimit -n is ${openFileLimit()}, and ${neededFiles} open files are needed for ten thousand viewers: raise it, or leave out "memory" and "growth".`,
+    `ulimit -n is ${openFileLimit()}, and ${neededFiles} open files are needed for ten thousand viewers: raise it, or leave out "tasks" and "viewers".`,
   )
 }
 const began = performance.now()

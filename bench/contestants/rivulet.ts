@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { until } from '../../test/support/until.ts'
 import type { Contestant, Prepared, Start, World } from '../contestant.ts'
-import { requestFor } from '../crowd.ts'
+import { requestFor, requestForMany } from '../crowd.ts'
 import { familyOf } from '../measure/cpu.ts'
 import type { Plan } from '../measure/speech.ts'
 import { authorization, type Platform, startPlatform } from '../platform.ts'
@@ -34,7 +34,7 @@ export function contestantOf(platform: Platform, { redisPid, postgresPid }: Worl
 }
 
 /** Tasks whose turns have started and wait for `speak`. Their viewers are spread over the APIs. */
-export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prepared & { tasks: string[] }> {
+export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prepared> {
   const { createTask, apis, workers } = platform
   const run = randomUUID()
   const tasks: string[] = []
@@ -45,9 +45,9 @@ export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prep
     await until(`${tasks.length} turns have begun`, async () => (await count('waiting')) === tasks.length, patience)
   }
   return {
-    tasks,
     requests: tasks.map((task, i) => requestFor(urlFor(i), `/v1/tasks/${task}/events?from=start`, authorization)),
     snapshot: tasks[0] ? requestFor(urlFor(0), `/v1/tasks/${tasks[0]}/events`, authorization) : undefined,
+    together: requestForMany(urlFor(0), tasks, authorization),
     async speak() {
       await command('speak')
       await until('every delta is sent', async () => (await count('sentAll')) === plan.tasks, patience)

@@ -39,12 +39,12 @@ async function run(bench: Bench): Promise<Results> {
       bench,
       [
         { name: redisBenchmark, measure: () => benchmarkRedis(redisUrl, scaled(bench, 300_000)) },
-        { name: 'bare ioredis XADD, awaited, one task', measure: () => ask('xadd', 20_000, 1) },
+        { name: 'bare ioredis XADD, awaited, one task', measure: () => ask('xadd', 10_000, 1) },
         { name: 'bare ioredis XADD, awaited, 100 tasks', measure: () => ask('xadd', 60_000, 100) },
         { name: 'bare ioredis XADD, pipelines of 100', measure: () => ask('pipeline', 100_000, 100) },
-        { name: 'Rivulet, entries of one task', measure: () => ask('append', 20_000, 1) },
-        { name: entries, measure: () => ask('append', 200_000, 100) },
-        { name: deltas, measure: () => ask('write', 500_000, 100) },
+        { name: 'Rivulet, entries of one task', measure: () => ask('append', 10_000, 1) },
+        { name: entries, measure: () => ask('append', 100_000, 100) },
+        { name: deltas, measure: () => ask('write', 300_000, 100) },
       ],
       row => row.measure(),
     )

@@ -47,7 +47,7 @@ async function measure(bench: Bench, flood: number): Promise<Figures> {
     await Promise.all(Array.from({ length: flood }, () => send(platform, 'flood')))
     if (flood > slots) await until('all slots are taken', async () => (await countOf(platform, "status = 'running'")) >= slots)
     const endedBefore = await countOf(platform, "status = 'completed'")
-    const seconds = Math.max(5, scaled(bench, 30))
+    const seconds = Math.max(5, scaled(bench, 15))
     for (let second = 0; second < seconds; second += 1) {
       await Promise.all([...customers.map(customer => send(platform, customer)), sleep(1_000)])
     }

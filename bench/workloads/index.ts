@@ -5,11 +5,11 @@ import { enqueue } from './enqueue.ts'
 import { fairness } from './fairness.ts'
 import { files } from './files.ts'
 import { finish } from './finish.ts'
-import { memory } from './memory.ts'
+import { tasks } from './growth/tasks.ts'
+import { viewers } from './growth/viewers.ts'
 import { capacity } from './streams/capacity.ts'
 import { fanOut } from './streams/fan-out.ts'
 import { fullSpeed } from './streams/full-speed.ts'
-import { growth } from './streams/growth.ts'
 import { joins } from './streams/joins.ts'
 import { lateJoin } from './streams/late-join.ts'
 import { latency } from './streams/latency.ts'
@@ -28,8 +28,8 @@ export const workloads: Workload[] = [
   enqueue,
   append,
   finish,
-  memory,
-  growth,
+  tasks,
+  viewers,
   twoOfEach,
   many,
   fairness,

@@ -8,7 +8,7 @@ const maxDelaySeconds = 0.5
 /** The count is exact to this factor. */
 const precision = 1.15
 /** Viewers in the first step: every contestant serves so many, and the next steps overload none by more than the factor 2. */
-const firstViewers = 50
+const firstViewers = { slow: 50, others: 100 }
 /** As many turns as the worker of the bench runs at once. */
 const most = 1_000
 
@@ -51,8 +51,9 @@ async function run(bench: Bench): Promise<Results> {
 /** Doubles the agents until there are too many, and then halves the distance. */
 async function capacityOf(bench: Bench, contestant: Contestant, viewersEach: number): Promise<number> {
   const limit = Math.min(scaled(bench, most), contestant.mostTasks ?? most)
+  const first = firstViewers[contestant.isSlow ? 'slow' : 'others'] / viewersEach
   let [held, tooMany] = [0, Number.POSITIVE_INFINITY]
-  for (let tasks = scaled(bench, firstViewers / viewersEach); held < limit && tooMany / held > precision; tasks = next()) {
+  for (let tasks = scaled(bench, first); held < limit && tooMany / held > precision; tasks = next()) {
     if (await holds(bench, contestant, tasks, viewersEach)) held = tasks
     else tooMany = tasks
     if (held === 0 && tooMany <= 1) return 0

@@ -3,7 +3,7 @@ import { type Bench, interleave, type Results, ratio, scaled, streamOnce, type W
 
 export const fanOut: Workload = {
   name: 'fan-out',
-  title: '1. One task × 1,000 viewers × 100 deltas, 20 deltas/s',
+  title: '1. One task × 1,000 viewers × 60 deltas, 20 deltas/s',
   columns: [
     { key: 'serverMicros', title: 'server µs per delivery', digits: 1 },
     { key: 'allMicros', title: 'with speaker and Redis', digits: 1 },
@@ -23,7 +23,7 @@ function of(other: string): (results: Results) => number | null {
 }
 
 function run(bench: Bench): Promise<Results> {
-  const plan = { tasks: 1, deltas: scaled(bench, 100), perSecond: 20 }
+  const plan = { tasks: 1, deltas: scaled(bench, 60), perSecond: 20 }
   return interleave(bench, bench.contestants, async contestant => {
     const { received, cpu } = await streamOnce(bench, contestant, plan, scaled(bench, 1_000))
     return {

@@ -25,7 +25,7 @@ function of(other: string): (results: Results) => number | null {
 function run(bench: Bench): Promise<Results> {
   return interleave(bench, bench.contestants, async contestant => {
     // Slow contestants send less, because the rate is compared.
-    const deltas = scaled(bench, contestant.isSlow ? 100 : 500)
+    const deltas = scaled(bench, contestant.isSlow ? 100 : 400)
     const { received, seconds, cpu } = await streamOnce(bench, contestant, { tasks: scaled(bench, 200), deltas, perSecond: null })
     return {
       perSecond: received.deliveries / seconds,

@@ -1,5 +1,5 @@
 /** The latency of workload 3 by stage: when a delta is published, when it is received, and the pauses of each process. */
-import { type Bench, type Figures, medians, type Results, scaled, streamOnce, type Workload } from '../../bench.ts'
+import { type Bench, type Figures, medians, type Results, scaled, streamOnce, type Workload, warmUp } from '../../bench.ts'
 import { startChild } from '../../child.ts'
 import { contestantOf } from '../../contestants/rivulet.ts'
 import { startPlatform } from '../../platform.ts'
@@ -27,10 +27,9 @@ async function run(bench: Bench): Promise<Results> {
   const listener = await startChild('programs/listener.ts', { args: [bench.world.redisUrl, `${platform.redisPrefix}:*:events:*`] })
   const rows = new Map<string, Figures[]>()
   try {
-    for (let round = 0; round <= bench.rounds; round += 1) {
-      const measured = await measure()
-      // The first round is a warm-up.
-      if (round > 0) for (const [name, figures] of measured) rows.set(name, [...(rows.get(name) ?? []), figures])
+    await warmUp(bench, rivulet)
+    for (let round = 0; round < bench.rounds; round += 1) {
+      for (const [name, figures] of await measure()) rows.set(name, [...(rows.get(name) ?? []), figures])
     }
     return new Map(Array.from(rows, ([name, taken]) => [name, medians(taken)]))
   } finally {
@@ -41,7 +40,7 @@ async function run(bench: Bench): Promise<Results> {
     const processes = [platform.api.child, platform.worker]
     for (const child of processes) await child.ask('beginProbe')
     await listener.ask('read')
-    const { received } = await streamOnce(bench, rivulet, { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 })
+    const { received } = await streamOnce(bench, rivulet, { tasks: scaled(bench, 200), deltas: scaled(bench, 150), perSecond: 50 })
     const [api, worker] = await Promise.all(processes.map(child => child.ask<Pauses>('readProbe')))
     const published = await listener.ask<Figures>('read')
     return new Map<string, Figures>([

@@ -1,9 +1,8 @@
 /** Two hundred tasks at a model's rate: each on a connection of its own, and all on one. */
-import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../../bench.ts'
-import type { Contestant } from '../../contestant.ts'
-import { contestantOf, prepareTasks } from '../../contestants/rivulet.ts'
-import { requestForMany } from '../../crowd.ts'
-import { authorization, type Platform, startPlatform } from '../../platform.ts'
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload, warmUp } from '../../bench.ts'
+import type { Contestant, Prepared } from '../../contestant.ts'
+import { rivulet } from '../../contestants/rivulet.ts'
+import type { Plan } from '../../measure/speech.ts'
 
 const each = '200 connections'
 const together = 'one connection'
@@ -21,30 +20,28 @@ export const many: Workload = {
 }
 
 async function run(bench: Bench): Promise<Results> {
-  const platform = await startPlatform(bench.world, { concurrency: 200 })
-  try {
-    const single = contestantOf(platform, bench.world)
-    const both = [
-      { name: each, contestant: single },
-      { name: together, contestant: { ...single, prepare: preparing(platform) } },
-    ]
-    // A warm-up.
-    for (const { contestant } of both) await measure(bench, contestant)
-    return await interleave(bench, both, ({ contestant }) => measure(bench, contestant))
-  } finally {
-    await platform.close()
-  }
+  const contestant = bench.contestants.find(({ name }) => name === rivulet.name)
+  if (!contestant) throw new Error(`${rivulet.name} is not running`)
+  const both = [
+    { name: each, contestant },
+    { name: together, contestant: onOneStream(contestant) },
+  ]
+  // The other way was warmed up with all contestants.
+  await warmUp(bench, onOneStream(contestant))
+  return interleave(bench, both, each => measure(bench, each.contestant))
 }
 
-function preparing(platform: Platform): Contestant['prepare'] {
-  return async plan => {
-    const prepared = await prepareTasks(platform, plan)
-    return { ...prepared, requests: [requestForMany(platform.apis[0]?.url ?? '', prepared.tasks, authorization)] }
+function onOneStream(contestant: Contestant): Contestant {
+  return { ...contestant, prepare }
+
+  async function prepare(plan: Plan): Promise<Prepared> {
+    const prepared = await contestant.prepare(plan)
+    return { ...prepared, requests: prepared.together ? [prepared.together] : [] }
   }
 }
 
 async function measure(bench: Bench, contestant: Contestant): Promise<Figures> {
-  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 }
+  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 150), perSecond: 50 }
   const { received, cpu } = await streamOnce(bench, contestant, plan)
   return { serverMicros: (cpu.server / received.deliveries) * 1e6, p50Ms: received.p50Ms, p99Ms: received.p99Ms }
 }

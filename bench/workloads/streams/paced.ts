@@ -36,7 +36,7 @@ function of(key: string, other: string): (results: Results) => number | null {
 
 async function measure(bench: Bench, contestant: Contestant): Promise<Figures> {
   const { received, seconds, cpu } = await streamOnce(bench, contestant, {
-    ...{ tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 },
+    ...{ tasks: scaled(bench, 200), deltas: scaled(bench, 150), perSecond: 50 },
   })
   const idle = await streamOnce(bench, contestant, { tasks: 1, deltas: scaled(bench, 20), perSecond: 20 })
   const micros = (used: number) => (used / received.deliveries) * 1e6

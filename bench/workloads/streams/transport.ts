@@ -1,5 +1,5 @@
 /** A worker without Redis compared with one that has it, on the same Redis and Postgres: what the API does for it, and how much later words arrive. */
-import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../../bench.ts'
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload, warmUp } from '../../bench.ts'
 import { contestantOf } from '../../contestants/rivulet.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 
@@ -32,8 +32,7 @@ async function run(bench: Bench): Promise<Results> {
     ] as const) {
       const platform = await startPlatform(bench.world, { concurrency: 200, env })
       platforms.push({ name, platform })
-      // A warm-up.
-      await measure(bench, platform)
+      await warmUp(bench, contestantOf(platform, bench.world))
     }
     return await interleave(bench, platforms, ({ platform }) => measure(bench, platform))
   } finally {
@@ -42,7 +41,7 @@ async function run(bench: Bench): Promise<Results> {
 }
 
 async function measure(bench: Bench, platform: Platform): Promise<Figures> {
-  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 }
+  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 150), perSecond: 50 }
   const { received, cpu } = await streamOnce(bench, contestantOf(platform, bench.world), plan)
   const micros = (used: number) => (used / received.deliveries) * 1e6
   return {

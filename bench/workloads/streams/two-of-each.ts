@@ -2,7 +2,7 @@
  * Two API and two worker processes compared with one of each, on the same Redis and Postgres: the cost of a delivery in total, and for each
  * process. With enough cores, the capacity grows as the work of each process falls.
  */
-import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../../bench.ts'
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload, warmUp } from '../../bench.ts'
 import { contestantOf } from '../../contestants/rivulet.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 
@@ -40,8 +40,7 @@ async function run(bench: Bench): Promise<Results> {
     ] as const) {
       const platform = await startPlatform(bench.world, { concurrency: 200 / ofEach, ofEach })
       platforms.push({ name, ofEach, platform })
-      // A warm-up.
-      await measure(bench, platform, ofEach)
+      await warmUp(bench, contestantOf(platform, bench.world))
     }
     return await interleave(bench, platforms, ({ platform, ofEach }) => measure(bench, platform, ofEach))
   } finally {
@@ -50,7 +49,7 @@ async function run(bench: Bench): Promise<Results> {
 }
 
 async function measure(bench: Bench, platform: Platform, ofEach: number): Promise<Figures> {
-  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 }
+  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 150), perSecond: 50 }
   const { received, cpu } = await streamOnce(bench, contestantOf(platform, bench.world), plan, 5)
   const micros = (used: number) => (used / received.deliveries) * 1e6
   return {

@@ -7,9 +7,11 @@ const ticksPerSecond = 100
 
 const hasProc = existsSync('/proc/self/stat')
 
-/** Seconds of CPU time, user and system. */
+/** Seconds of CPU time, user and system. Of a family, its first process counts what its ended children took, so that no difference is negative. */
 export function cpuSeconds(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => sum + (hasProc ? procSeconds(pid) : psSeconds(pid)), 0)
+  const [first, ...others] = pids
+  const ended = first !== undefined && others.length > 0 && hasProc ? endedSeconds(first) : 0
+  return pids.reduce((sum, pid) => sum + (hasProc ? procSeconds(pid) : psSeconds(pid)), ended)
 }
 
 /** A process and all its living descendants. */
@@ -40,6 +42,12 @@ function procSeconds(pid: number): number {
 function tickedSeconds(pid: number): number {
   const fields = statOf(pid)
   return fields ? (Number(fields[11]) + Number(fields[12])) / ticksPerSecond : 0
+}
+
+/** Of the children that a process has waited for. */
+function endedSeconds(pid: number): number {
+  const fields = statOf(pid)
+  return fields ? (Number(fields[13]) + Number(fields[14])) / ticksPerSecond : 0
 }
 
 function procParents(): Map<number, number> {

@@ -50,7 +50,7 @@ describe('many turns', () => {
     expect(calls).toEqual([['a'], [...names, 'late']])
   })
 
-  test('that have said one word each are sent at once', async () => {
+  test('that follow a call of few turns, with one word each, are sent at once', async () => {
     const { appender, calls } = open(batch => batch.map(() => 'ok'))
     await appender.append(append('a'), 1)
     const many = names.map(task => appender.append(append(task), 1))
@@ -59,7 +59,28 @@ describe('many turns', () => {
     await Promise.all(many)
   })
 
-  test('whose entries fill a call are not', async () => {
+  test('that follow a call of several turns are sent a moment after it', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    const several = names.slice(0, 5)
+    await Promise.all(several.map(task => appender.append(append(task), 1)))
+    const many = names.map(task => appender.append(append(task), 1))
+    await manyTicks()
+    expect(calls).toEqual([several])
+    await Promise.all([...many, appender.append(append('late'), 1)])
+    expect(calls).toEqual([several, [...names, 'late']])
+  })
+
+  test('that come long after a call of several turns are sent at once', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    await Promise.all(names.map(task => appender.append(append(task), 1)))
+    vi.mocked(performance.now).mockReturnValue(1_005)
+    const many = names.map(task => appender.append(append(task), 1))
+    await manyTicks()
+    expect(calls).toEqual([names, names])
+    await Promise.all(many)
+  })
+
+  test('whose entries fill a call are sent at once', async () => {
     const { appender, calls } = open(batch => batch.map(() => 'ok'))
     await appender.append(append('a'), 1)
     const many = names.map(task => appender.append(append(task, 20), 40))

@@ -1,16 +1,20 @@
 /**
  * The one way of a worker process to the logs. Appends of all its turns that arrive together are sent together, in one call of the transport. While a call
- * is in flight the next appends are collected, so batches grow with the load and a lone append does not wait. When many turns append faster than Redis takes
- * it, the next call is delayed for a moment so that each turn merges more into one entry, because an entry costs Redis and every API the same, whether it
- * holds one word or ten.
+ * is in flight the next appends are collected, so batches grow with the load and a lone append does not wait.
+ *
+ * When several turns share a call, the next one keeps a distance, because a call of fifty appends costs the worker, Redis and every API less than ten of five.
+ * When many turns append faster than Redis takes it, the distance is longer, so that each turn merges more into one entry, because an entry costs the same
+ * whether it holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendResult } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'
 
 const maxEntriesPerCall = 1_000
+const sharingTurns = 5
+const distanceMs = 5
 const crowdTurns = 64
-const gatherMs = 10
+const crowdDistanceMs = 10
 
 export type Appender<A extends Append = Append> = {
   /** `said` is how many events were merged into its entries. */
@@ -22,6 +26,7 @@ type Waiting<A> = { append: A; said: number; resolve: (result: AppendResult) => 
 export function createAppender<A extends Append>(log: { append(appends: readonly A[]): Promise<AppendResult[]> }): Appender<A> {
   let waiting: Waiting<A>[] = []
   let isSending = false
+  let last = { sentAt: Number.NEGATIVE_INFINITY, turns: 0 }
   let repliedAt = Number.NEGATIVE_INFINITY
   return { append }
 
@@ -37,8 +42,10 @@ export function createAppender<A extends Append>(log: { append(appends: readonly
     // Turns that speak in the same tick share the call.
     await null
     while (waiting.length > 0) {
-      if (isCrowded()) await sleep(gatherMs)
+      const pause = pauseMs()
+      if (pause > 0) await sleep(pause)
       const batch = takeBatch()
+      last = { sentAt: performance.now(), turns: batch.length }
       try {
         if (failpoint) await failpoint('appending')
         const results = await log.append(batch.map(({ append }) => append))
@@ -52,12 +59,18 @@ export function createAppender<A extends Append>(log: { append(appends: readonly
     isSending = false
   }
 
-  /** If two or more deltas already share an entry. A full call gains nothing by waiting, and after a pause no turn has more to send. */
-  function isCrowded(): boolean {
-    if (waiting.length < crowdTurns || performance.now() - repliedAt > gatherMs) return false
+  /** A full call gains nothing by waiting. */
+  function pauseMs(): number {
     const entries = waiting.reduce((sum, { append }) => sum + append.entries.length, 0)
-    const said = waiting.reduce((sum, one) => sum + one.said, 0)
-    return entries < maxEntriesPerCall && said >= entries * 2
+    if (entries >= maxEntriesPerCall) return 0
+    if (isCrowded(entries)) return crowdDistanceMs
+    return last.turns < sharingTurns ? 0 : Math.ceil(last.sentAt + distanceMs - performance.now())
+  }
+
+  /** If two or more deltas already share an entry. After a pause no turn has more to send. */
+  function isCrowded(entries: number): boolean {
+    if (waiting.length < crowdTurns || performance.now() - repliedAt > crowdDistanceMs) return false
+    return waiting.reduce((sum, { said }) => sum + said, 0) >= entries * 2
   }
 
   function takeBatch(): Waiting<A>[] {

@@ -11,6 +11,7 @@ import { type Connection, createListener, newConnection } from '../../../test/su
 import { createHub, type HubDeps, type Watching } from '../src/stream/hub.ts'
 import { respondToMany } from '../src/stream/many/many-response.ts'
 import type { StoredTasks } from '../src/stream/snapshot.ts'
+import { pieceOf } from '../src/stream/sse-frame.ts'
 import { share } from '../src/stream/sse-response.ts'
 import { findPlace } from '../src/stream/viewer/viewer-place.ts'
 import type { Metrics } from '../src/telemetry/metrics.ts'
@@ -133,7 +134,7 @@ function createFakeApi(world: TaskWorld, metrics: Metrics) {
     const place = await findPlace(hub, log, { tenant: 'default', task: id }, { cursor, isFollowing: false })
     if (!place) return null
     const write: FakeResponse['write'] = ({ plain }) =>
-      response.write(share([{ bytes: Buffer.from(plain.toString().replaceAll(`id: ${id}/`, 'id: ')) }]))
+      response.write(share([pieceOf(Buffer.from(plain.toString().replaceAll(`id: ${id}/`, 'id: ')))]))
     const many = respondToMany({ ...response, write }, 1, { isTagged: true, children: null })
     many.add(id, part => hub.watch(place.feed, part, { begin: place.begin, isFollowing: false }))
     return { ...many, tell: () => false }

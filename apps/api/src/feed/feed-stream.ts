@@ -4,7 +4,7 @@
  */
 import type { Cursor } from '@rivulet/protocol'
 import type { Readable } from '../store/connection/tenant.ts'
-import { encodeRetry, frameEnd } from '../stream/sse-frame.ts'
+import { encodeRetry, frameEnd, pieceOf } from '../stream/sse-frame.ts'
 import { type SseResponse, share } from '../stream/sse-response.ts'
 import type { TailPage } from './feed-tail.ts'
 import { type FollowRequest, followFeed } from './follow-feed.ts'
@@ -75,7 +75,7 @@ export function createFeedFollowers({ readFor, tail, stallMs, onError }: FeedFol
     }
 
     function write(text: string): void {
-      if (response.write(share([{ bytes: Buffer.from(text) }])) || socket.at === 'full') return
+      if (response.write(share([pieceOf(Buffer.from(text))])) || socket.at === 'full') return
       socket = { at: 'full', unsent: response.unsentBytes(), movedAt: performance.now(), onRoom: () => {} }
     }
 

@@ -192,7 +192,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function bytesSince(position: Cursor): number | null {
     if (!isAwaited(position)) return null
-    return life.ring.after(position)?.reduce((sum, { bytes }) => sum + bytes.length, 0) ?? null
+    return life.ring.after(position)?.reduce((sum, { from, to }) => sum + to - from, 0) ?? null
   }
 
   async function check(): Promise<void> {

@@ -2,11 +2,12 @@ import { type Cursor, compareCursors, formatCursor } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createFrameRing } from './frame-ring.ts'
+import { Frame, pieceOf } from './sse-frame.ts'
 
 const KiB = 1024
 
 function frame(cursor: Cursor, bytes = 100) {
-  return { cursor, type: 'custom' as const, index: null, event: null, bytes: Buffer.alloc(bytes), jsonFrom: 0 }
+  return new Frame({ cursor, type: 'custom', index: null, event: null }, pieceOf(Buffer.alloc(bytes)), 0)
 }
 
 function ringOf(count: number, bytes?: number) {

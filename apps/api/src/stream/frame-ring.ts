@@ -27,7 +27,7 @@ export function createFrameRing(keptBytes = 64 * 1024): FrameRing {
   return {
     push(frame) {
       frames.push(frame)
-      bytes += frame.bytes.length
+      bytes += frame.to - frame.from
     },
     trim,
     reaches,
@@ -43,7 +43,7 @@ export function createFrameRing(keptBytes = 64 * 1024): FrameRing {
       const oldest = frames[start]
       if (!oldest || (bytes <= maxBytes && cursor && compareCursors(oldest.cursor, cursor) > 0)) break
       forgotten = oldest.cursor
-      bytes -= oldest.bytes.length
+      bytes -= oldest.to - oldest.from
       start += 1
     }
     // Now and then, or forgotten frames would stay in memory; not each time, because the rest is copied.

@@ -83,7 +83,7 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: Task
     for (const [i, entry] of entries.entries()) {
       const framed = frameOf(entry)
       // Without its event, because the room for what is kept is counted in bytes.
-      if (framed) frames.push(framed.event ? { ...framed.frame, event: null } : framed.frame)
+      if (framed) frames.push(framed.event ? framed.frame.withoutEvent() : framed.frame)
       bytes += entry.json.length
       if (bytes < writeBytes && i < entries.length - 1) continue
       parts.push({ to: entry.cursor, shared: frames.length > 0 ? share(frames) : null })

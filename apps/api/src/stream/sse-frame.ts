@@ -7,18 +7,66 @@
 import type { LogEntry } from '@rivulet/broker'
 import { type Cursor, type Event, parseEvent, type TokenEvent, type WireEvent } from '@rivulet/protocol'
 
-/**
- * `jsonFrom` is where its JSON begins in `bytes`; after the JSON come two line feeds. Type, index and event stand beside the bytes, so that a reader of
- * one message, of many tasks or in a dialect parses nothing again. The index is null for an event that is not about one message, the event for an entry of
- * the log that was not parsed, or whose event is not kept.
- */
-export type Frame = { cursor: Cursor; type: FrameType; index: number | null; event: StreamEvent | null; bytes: Buffer; jsonFrom: number }
-
 export type StreamEvent = Event | WireEvent | TokenEvent
 export type FrameType = StreamEvent['type']
 
-/** A frame, or a line without an event: a heartbeat, `retry`. */
-export type Piece = Frame | Pick<Frame, 'bytes'>
+/** Bytes to send: a frame, or a line without an event (a heartbeat, `retry`). They are part of a buffer, because a view of them would cost more than they do. */
+export type Piece = { readonly source: Buffer; readonly from: number; readonly to: number }
+
+/**
+ * A frame in a buffer: the chunk of HTTP that it was encoded as, or a chunk of several frames.
+ *
+ * Type, index and event stand beside the bytes, so that a reader of one message, of many tasks or in a dialect parses nothing again. The index is null for an
+ * event that is not about one message. An entry of the log that was not parsed yet is parsed when its event is asked for.
+ */
+export class Frame implements Piece {
+  readonly cursor: Cursor
+  readonly type: FrameType
+  readonly index: number | null
+  readonly source: Buffer
+  readonly from: number
+  readonly to: number
+  readonly #jsonFrom: number
+  #event: StreamEvent | null
+
+  /** @param head how long the frame is before its JSON, after which come two line feeds */
+  constructor(known: FrameKnown, { source, from, to }: Piece, head: number) {
+    this.cursor = known.cursor
+    this.type = known.type
+    this.index = known.index
+    this.source = source
+    this.from = from
+    this.to = to
+    this.#jsonFrom = from + head
+    this.#event = known.event
+  }
+
+  get bytes(): Buffer {
+    return this.source.subarray(this.from, this.to)
+  }
+
+  get event(): StreamEvent {
+    this.#event ??= this.decode()
+    return this.#event
+  }
+
+  /** The event in the bytes, which have to be an entry of a log. It is not kept. */
+  decode(): Event {
+    return parseEvent(JSON.parse(this.source.toString('utf8', this.#jsonFrom, this.to - frameEnd.length))) as Event
+  }
+
+  /** The same frame at another place. It shares no event that is parsed later, so that nothing is kept longer than one of the two. */
+  at(source: Buffer, from: number, event = this.#event): Frame {
+    const { cursor, type, index } = this
+    return new Frame({ cursor, type, index, event }, { source, from, to: from + this.to - this.from }, this.#jsonFrom - this.from)
+  }
+
+  withoutEvent(): Frame {
+    return this.at(this.source, this.from, null)
+  }
+}
+
+type FrameKnown = { cursor: Cursor; type: FrameType; index: number | null; event: StreamEvent | null }
 
 /** The JSON stays as it is in the log, fields that we do not know included; what would break the frame is written anew. */
 export function encodeEntry({ cursor, json }: LogEntry, event: Event): Frame {
@@ -38,12 +86,21 @@ export function encodeFrame(
   event: StreamEvent | null = null,
 ): Frame {
   const head = `${idField}${cursor}\nevent: ${type}\ndata: `
-  return { cursor, type, index, event, bytes: Buffer.from(`${head}${json}${frameEnd}`), jsonFrom: head.length }
+  const length = head.length + Buffer.byteLength(json) + frameEnd.length
+  const from = chunkHead(length)
+  const source = Buffer.from(`${from}${head}${json}${frameEnd}${chunkEnd}`)
+  return new Frame({ cursor, type, index, event }, { source, from: from.length, to: from.length + length }, head.length)
 }
 
-/** The event in the bytes of a frame that was made of an entry of a log. */
-export function decodeFrame({ bytes, jsonFrom }: Pick<Frame, 'bytes' | 'jsonFrom'>): Event {
-  return parseEvent(JSON.parse(bytes.toString('utf8', jsonFrom, bytes.length - frameEnd.length))) as Event
+/** What comes before so many bytes in a chunked response, and `chunkEnd` after them. */
+export function chunkHead(length: number): string {
+  return length.toString(16) + chunkEnd
+}
+
+export const chunkEnd = '\r\n'
+
+export function pieceOf(source: Buffer): Piece {
+  return { source, from: 0, to: source.length }
 }
 
 /** What every frame begins with. */

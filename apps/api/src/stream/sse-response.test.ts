@@ -5,13 +5,13 @@ import { text } from 'node:stream/consumers'
 import type { Event } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { encodeEntry, heartbeat } from './sse-frame.ts'
+import { encodeEntry, encodeFrame, heartbeat, pieceOf } from './sse-frame.ts'
 import { openSse, type SseEvents, type SseResponse, share } from './sse-response.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
 
 test('the same bytes serve clients that accept chunks and clients that do not', () => {
-  const { plain, chunked } = share([{ bytes: Buffer.from('h\u00e4llo') }])
+  const { plain, chunked } = share([pieceOf(Buffer.from('h\u00e4llo'))])
   expect(plain.toString()).toBe('h\u00e4llo')
   expect(chunked.toString()).toBe('6\r\nh\u00e4llo\r\n')
   expect(plain.buffer).toBe(chunked.buffer)
@@ -25,19 +25,38 @@ test('events that were encoded are decoded once, whatever they contain, and a he
       expect(shared.frames.map(({ cursor, event }) => ({ cursor, event }))).toEqual(
         events.map(event => ({ cursor: '1-2', event: JSON.parse(Buffer.from(JSON.stringify(event)).toString()) })),
       )
-      expect(shared.frames).toBe(shared.frames)
       for (const frame of shared.frames) expect(frame.event).toBe(frame.event)
     }),
   )
-  expect(share([{ bytes: heartbeat }]).frames).toEqual([])
+  expect(share([pieceOf(heartbeat)]).frames).toEqual([])
+})
+
+test('frames are one chunk of the right size, alone and together, whatever they contain', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'binary' }), { minLength: 1, maxLength: 3 }), texts => {
+      const frames = texts.map(text => encodeFrame('1-2', 'custom', JSON.stringify(text)))
+      const { chunked, plain } = share(frames)
+      expect(plain.toString()).toBe(texts.map(text => `id: 1-2\nevent: custom\ndata: ${JSON.stringify(text)}\n\n`).join(''))
+      expect(chunked.toString()).toBe(`${plain.length.toString(16)}\r\n${plain}\r\n`)
+    }),
+  )
+})
+
+test('a frame that leaves alone is not copied, and one of several is cut from their bytes', () => {
+  const [first, second] = [encodeFrame('1-1', 'custom', '"a"'), encodeFrame('1-2', 'custom', '"b"')]
+  expect(share([first]).chunked).toBe(first.source)
+  const both = share([first, second])
+  expect(both.frames.map(({ bytes }) => bytes.toString())).toEqual([first.bytes.toString(), second.bytes.toString()])
+  const again = share(both.frames.slice(1))
+  expect(again.plain.equals(second.bytes)).toBe(true)
 })
 
 test('HTTP/1.1 gets chunks and a last one, HTTP/1.0 the bare bytes', async () => {
   const { ask, opened } = await serve()
   const [newer, older] = [ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), ask('GET / HTTP/1.0\r\n\r\n')]
   for (const response of await opened(2)) {
-    response?.write(share([{ bytes: Buffer.from(': one\n\n') }]))
-    response?.write(share([{ bytes: Buffer.from(': two\n\n') }]))
+    response?.write(share([pieceOf(Buffer.from(': one\n\n'))]))
+    response?.write(share([pieceOf(Buffer.from(': two\n\n'))]))
     response?.end()
     response?.end()
   }
@@ -56,7 +75,7 @@ test('a socket that is full says so, and says when it has drained', async () => 
   const socket = ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   socket.pause()
   const [response] = await opened(1)
-  const bytes = share([{ bytes: Buffer.alloc(256 * 1024) }])
+  const bytes = share([pieceOf(Buffer.alloc(256 * 1024))])
   let writes = 0
   while (response?.write(bytes)) writes += 1
   expect(response?.unsentBytes()).toBeGreaterThan(0)
@@ -86,7 +105,7 @@ test('a request that waits behind another on its connection is answered when its
   await expect.poll(() => requests.length).toBe(2)
   requests[0]?.end('first')
   const [second] = await opened(1)
-  second?.write(share([{ bytes: Buffer.from(': second\n\n') }]))
+  second?.write(share([pieceOf(Buffer.from(': second\n\n'))]))
   second?.end()
   const all = await text(socket)
   expect(all.indexOf('first')).toBeLessThan(all.indexOf(': second'))

@@ -6,57 +6,23 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Cursor } from '@rivulet/protocol'
-import { decodeFrame, type Frame, type FrameType, heartbeat, type Piece, type StreamEvent } from './sse-frame.ts'
+import { chunkEnd, chunkHead, Frame, heartbeat, type Piece, pieceOf } from './sse-frame.ts'
 
-/** A frame in the bytes, and its JSON in it. It does not hold the bytes that the frame was encoded to, because those would stay in memory twice. */
-type FramePlace = Omit<Frame, 'bytes'> & { from: number; to: number }
-
-/** A frame in shared bytes. An entry of the log that was not parsed yet is parsed when its event is asked for, once for all viewers. */
-export class SharedFrame {
-  readonly cursor: Cursor
-  readonly type: FrameType
-  readonly index: number | null
-  readonly bytes: Buffer
-  readonly #jsonFrom: number
-  #event: StreamEvent | null
-
-  constructor({ cursor, type, index, event, jsonFrom }: FramePlace, bytes: Buffer) {
-    this.cursor = cursor
-    this.type = type
-    this.index = index
-    this.bytes = bytes
-    this.#event = event
-    this.#jsonFrom = jsonFrom
-  }
-
-  get event(): StreamEvent {
-    this.#event ??= decodeFrame({ bytes: this.bytes, jsonFrom: this.#jsonFrom })
-    return this.#event
-  }
-}
-
-/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all, and decoded at most once. */
+/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all. */
 export class Shared {
   readonly chunked: Buffer
+  /** The frames in the bytes; none where the bytes are a heartbeat or `retry`. */
+  readonly frames: readonly Frame[]
   readonly #head: number
-  readonly #places: readonly FramePlace[]
-  #frames: readonly SharedFrame[] | null = null
 
-  constructor(chunked: Buffer, head: number, places: readonly FramePlace[]) {
+  constructor(chunked: Buffer, head: number, frames: readonly Frame[]) {
     this.chunked = chunked
+    this.frames = frames
     this.#head = head
-    this.#places = places
   }
 
   get plain(): Buffer {
-    return this.chunked.subarray(this.#head, -crlf.length)
-  }
-
-  /** The frames in the bytes; none where the bytes are a heartbeat or `retry`. */
-  get frames(): readonly SharedFrame[] {
-    this.#frames ??= this.#places.map(place => new SharedFrame(place, this.chunked.subarray(place.from, place.to)))
-    return this.#frames
+    return this.chunked.subarray(this.#head, -chunkEnd.length)
   }
 }
 
@@ -109,27 +75,32 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
   }
 }
 
-/** Every delta passes here: one buffer, filled in place. */
+/** Every delta passes here. A frame that leaves alone was encoded as the chunk that it is; several are copied to one buffer, filled in place. */
 export function share(pieces: readonly Piece[]): Shared {
-  let length = 0
-  for (const { bytes } of pieces) length += bytes.length
-  const head = length.toString(16) + crlf
-  const chunked = Buffer.allocUnsafe(head.length + length + crlf.length)
-  let at = chunked.write(head, 'latin1')
-  const places: FramePlace[] = []
-  for (const piece of pieces) {
-    const from = at
-    at += piece.bytes.copy(chunked, at)
-    if (!('jsonFrom' in piece)) continue
-    const { cursor, type, index, event, jsonFrom } = piece
-    places.push({ cursor, type, index, event, jsonFrom, from, to: at })
+  const [only] = pieces
+  if (pieces.length === 1 && only instanceof Frame && isChunk(only)) {
+    return new Shared(only.source, only.from, [only.at(only.source, only.from)])
   }
-  chunked.write(crlf, at, 'latin1')
-  return new Shared(chunked, head.length, places)
+  let length = 0
+  for (const { from, to } of pieces) length += to - from
+  const head = chunkHead(length)
+  const chunked = Buffer.allocUnsafe(head.length + length + chunkEnd.length)
+  let at = chunked.write(head, 'latin1')
+  const frames: Frame[] = []
+  for (const piece of pieces) {
+    if (piece instanceof Frame) frames.push(piece.at(chunked, at))
+    at += piece.source.copy(chunked, at, piece.from, piece.to)
+  }
+  chunked.write(chunkEnd, at, 'latin1')
+  return new Shared(chunked, head.length, frames)
 }
 
-const crlf = '\r\n'
-export const heartbeatChunk = share([{ bytes: heartbeat }])
+/** Whether nothing but the frame is in its chunk. */
+function isChunk({ source, from, to }: Frame): boolean {
+  return to + chunkEnd.length === source.length && from === chunkHead(to - from).length
+}
+
+export const heartbeatChunk = share([pieceOf(heartbeat)])
 const lastChunk = Buffer.from('0\r\n\r\n')
 
 /** A pipelined request has to wait for the responses before its own. */

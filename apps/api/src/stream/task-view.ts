@@ -24,7 +24,7 @@ import { placeBehindLostLog, placeOfRows } from './feed-loader.ts'
 import type { FrameRing } from './frame-ring.ts'
 import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
-import { decodeFrame, encodeFrame } from './sse-frame.ts'
+import { encodeFrame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 import { createStoredTaskCache } from './stored-task-cache.ts'
 
@@ -135,7 +135,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     if (foldedTo === position) return state
     const frames = ring().after(foldedTo) ?? []
     fold(
-      frames.reduce((folded, frame) => applyOrSkip(folded, decodeFrame(frame), frame.cursor, onBadEntry), state),
+      frames.reduce((folded, frame) => applyOrSkip(folded, frame.decode(), frame.cursor, onBadEntry), state),
       position,
     )
     return state

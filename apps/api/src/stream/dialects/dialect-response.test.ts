@@ -1,7 +1,7 @@
 import { createTurnComposer, delta, done, type Event, full, start, text, toolRequest, toolResponse } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
-import { encodeEntry, encodeWireEvent, heartbeat } from '../sse-frame.ts'
+import { encodeEntry, encodeWireEvent, heartbeat, pieceOf } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import { aiSdk } from './ai-sdk/ai-sdk.ts'
 import { createAiSdkStream } from './ai-sdk/ai-sdk-stream.ts'
@@ -19,7 +19,7 @@ const finished: Event = { type: 'turn.finished', ...ids, status: 'completed', st
 
 test('the cursor stands at the last chunk of an event, and what is no event passes as it is', () => {
   const { spoken, sent } = open()
-  expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(true)
+  expect(spoken.write(share([pieceOf(heartbeat)]))).toBe(true)
   expect(spoken.write(bytesOf(started))).toBe(true)
   expect(sent()).toBe(
     [
@@ -38,7 +38,7 @@ test('the end of the turn ends the response, and a later write returns that ther
   expect(sent()).toMatch(/id: 1-3\ndata: \{"type":"finish","finishReason":"stop"\}\n\ndata: \[DONE\]\n\n$/)
   expect(calls).toEqual(['end'])
   const before = sent()
-  expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(false)
+  expect(spoken.write(share([pieceOf(heartbeat)]))).toBe(false)
   expect(sent()).toBe(before)
 })
 
@@ -95,7 +95,7 @@ describe('a slow reader', () => {
     expect(spoken.write(bytesOf(events))).toBe(false)
     // All of it is more than ten times as much: each chunk of a tool's response repeats what came before it.
     expect(sent().length).toBeLessThan(128 * 1024)
-    expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(false)
+    expect(spoken.write(share([pieceOf(heartbeat)]))).toBe(false)
     let writes = 1
     for (; !sent().endsWith('data: [DONE]\n\n'); writes += 1) expect(spoken.drained()).toBe(false)
     expect(writes).toBeGreaterThan(10)

@@ -5,7 +5,8 @@
  * the socket has room, so a slow client holds no more memory here than any other. A response that is not complete is destroyed instead of
  * ended, because clients of other protocols take a clean end of the body for the end of the task.
  */
-import { type Shared, type SharedFrame, type SseResponse, share } from '../sse-response.ts'
+import { type Frame, pieceOf } from '../sse-frame.ts'
+import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import type { Dialect, DialectStream } from './dialect.ts'
 
 export type DialectResponse = SseResponse & {
@@ -14,7 +15,7 @@ export type DialectResponse = SseResponse & {
 }
 
 /** An event that waits for the socket, or bytes without an event (a heartbeat, `retry`), which pass as they are. */
-type Waiting = SharedFrame | Shared
+type Waiting = Frame | Shared
 
 /** @param onError receives what a dialect throws. Only its own viewer is cut, because the hub writes to all viewers of a task in one loop. */
 export function respondIn(
@@ -96,10 +97,10 @@ export function respondIn(
 const writeLength = 64 * 1024
 
 /** The texts made of a snapshot. Viewers of one dialect share them, so that a viewer which does not read holds no copy of its own. */
-const snapshotTexts = new WeakMap<SharedFrame, Shared[]>()
+const snapshotTexts = new WeakMap<Frame, Shared[]>()
 
 function shareText([piece, ...others]: readonly Waiting[], text: string): Shared {
-  const shared = share([{ bytes: Buffer.from(text) }])
+  const shared = share([pieceOf(Buffer.from(text))])
   if (!piece || !('event' in piece) || piece.event.type !== 'snapshot' || others.length > 0) return shared
   const known = snapshotTexts.get(piece) ?? []
   const same = known.find(({ chunked }) => chunked.equals(shared.chunked))

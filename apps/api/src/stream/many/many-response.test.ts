@@ -1,7 +1,7 @@
 /** What leaves on the one connection of several viewers, and which of them may write when. */
 import type { Event } from '@rivulet/protocol'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { encodeEntry, encodeRetry, encodeWireEvent } from '../sse-frame.ts'
+import { encodeEntry, encodeRetry, encodeWireEvent, pieceOf } from '../sse-frame.ts'
 import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
 import { type ManyResponse, respondToMany } from './many-response.ts'
 
@@ -32,7 +32,7 @@ test('frames carry their task in front of the cursor, and those of one tick leav
 test('`retry` is sent once, and a heartbeat only on a connection that was silent', async () => {
   const { many, written } = open(2)
   for (const part of [addPart(many, one), addPart(many, two)]) {
-    part.write(share([{ bytes: encodeRetry() }]))
+    part.write(share([pieceOf(encodeRetry())]))
     part.write(heartbeatChunk)
   }
   await flushed()

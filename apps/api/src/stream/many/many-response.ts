@@ -7,8 +7,8 @@
  */
 import type { TaskId } from '@rivulet/protocol'
 import type { Watching } from '../hub.ts'
-import { type FrameType, idField, type Piece } from '../sse-frame.ts'
-import { heartbeatChunk, type Shared, type SharedFrame, type SseResponse, share } from '../sse-response.ts'
+import { type Frame, type FrameType, idField, type Piece, pieceOf } from '../sse-frame.ts'
+import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
 
 /** What is handed to the socket at a time. */
 const writeBytes = 64 * 1024
@@ -29,7 +29,7 @@ export type ManyResponse = Pick<Watching, 'drained' | 'gone' | 'leave'> & {
 /** Hears of the frames that may stand for children of a task. */
 export type ChildListener = { started(child: TaskId): void; snapshot(task: TaskId): void }
 
-type Part = { task: TaskId; prefix: Buffer; watching: Watching | null; last: FrameType | null }
+type Part = { task: TaskId; prefix: Piece; watching: Watching | null; last: FrameType | null }
 
 export type ManyOptions = { isTagged: boolean; children: ChildListener | null }
 
@@ -54,7 +54,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
 
   function add(task: TaskId, watch: (response: SseResponse) => Watching): void {
     if (socket === 'over') return
-    const part: Part = { task, prefix: Buffer.from(`${idField}${task}/`), watching: null, last: null }
+    const part: Part = { task, prefix: pieceOf(Buffer.from(`${idField}${task}/`)), watching: null, last: null }
     parts.add(part)
     part.watching = watch({
       write: shared => write(part, shared),
@@ -75,7 +75,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
       part.last = frame.type
       if (isTagged) {
         put(part.prefix)
-        put(frame.bytes.subarray(idField.length))
+        put({ source: frame.source, from: frame.from + idField.length, to: frame.to })
       }
       if (children) tellChildren(children, part, frame)
     }
@@ -92,7 +92,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     if (!response.write(shared)) socket = 'full'
   }
 
-  function tellChildren({ started, snapshot }: ChildListener, { task }: Part, frame: SharedFrame): void {
+  function tellChildren({ started, snapshot }: ChildListener, { task }: Part, frame: Frame): void {
     if (frame.type === 'snapshot') snapshot(task)
     else if (frame.type === 'child.started' && frame.event.type === 'child.started') started(frame.event.child)
   }
@@ -103,12 +103,12 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     hasRetry = true
     if (!isNeeded) return
     wroteAt = performance.now()
-    put(shared.plain)
+    put(pieceOf(shared.plain))
   }
 
-  function put(piece: Buffer): void {
-    if (pieces.push({ bytes: piece }) === 1) queueMicrotask(flush)
-    bytes += piece.length
+  function put(piece: Piece): void {
+    if (pieces.push(piece) === 1) queueMicrotask(flush)
+    bytes += piece.to - piece.from
   }
 
   function flush(): void {

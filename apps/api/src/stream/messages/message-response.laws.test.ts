@@ -16,7 +16,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Entry, task } from '../../../test/log-entries.ts'
 import { randomLog } from '../../../test/random-log.ts'
-import { encodeEntry, encodeWireEvent, heartbeat } from '../sse-frame.ts'
+import { encodeEntry, encodeWireEvent, heartbeat, pieceOf } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import { respondWithMessage } from './message-response.ts'
 import { createMessageSpans } from './message-spans.ts'
@@ -88,7 +88,7 @@ test('a snapshot of the task becomes one of the message; it ends the stream if t
 test('a socket that is full stops the viewer, and events of other messages neither reach it nor are parsed', () => {
   const { response, passed, fill } = createSocket()
   const viewer = respondWithMessage(response, { task, index: 1 })
-  expect(viewer.write(share([{ bytes: heartbeat }]))).toBe(true)
+  expect(viewer.write(share([pieceOf(heartbeat)]))).toBe(true)
   const other = share([encodeEntry({ cursor: '1-1', json: 'never parsed' }, { ...delta, index: 0 })])
   expect([viewer.write(other), passed()]).toEqual([true, []])
   fill()

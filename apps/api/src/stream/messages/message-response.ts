@@ -6,7 +6,7 @@
  */
 import { type Cursor, type Event, type Message, type MessageEnd, type Snapshot, startedInputs, type TaskId } from '@rivulet/protocol'
 import { encodeFrame, encodeWireEvent, type Frame, type Piece } from '../sse-frame.ts'
-import { type Shared, type SharedFrame, type SseResponse, share } from '../sse-response.ts'
+import { type Shared, type SseResponse, share } from '../sse-response.ts'
 
 /** `left`: the snapshot has no room for the message, so the client has to come back for the stored one. */
 type State = 'open' | 'ended' | 'left'
@@ -28,7 +28,7 @@ export function respondWithMessage(response: SseResponse, { task, index }: { tas
     return false
   }
 
-  function take(frame: SharedFrame, pieces: Piece[]): void {
+  function take(frame: Frame, pieces: Piece[]): void {
     switch (frame.type) {
       case 'snapshot':
         takeSnapshot(frame, pieces)
@@ -42,24 +42,24 @@ export function respondWithMessage(response: SseResponse, { task, index }: { tas
       case 'caught_up':
       case 'deleted':
       case 'token':
-        pieces.push({ bytes: frame.bytes })
+        pieces.push(frame)
         return
       default:
         if (frame.index !== index) return
-        pieces.push({ bytes: frame.bytes })
+        pieces.push(frame)
         if (frame.type === 'message.replaced') finish(frame, pieces, 'complete')
         if (frame.type === 'message.finished') finish(frame, pieces, (frame.event as Event & { type: 'message.finished' }).status)
     }
   }
 
-  function takeStart(frame: SharedFrame, pieces: Piece[]): void {
+  function takeStart(frame: Frame, pieces: Piece[]): void {
     const event = frame.event as Event & { type: 'turn.started' }
     const isInput = startedInputs(event).some(input => input.index === index)
-    if (isInput || event.firstIndex <= index) pieces.push({ bytes: frame.bytes })
+    if (isInput || event.firstIndex <= index) pieces.push(frame)
     if (isInput) finish(frame, pieces, 'complete')
   }
 
-  function takeSnapshot(frame: SharedFrame, pieces: Piece[]): void {
+  function takeSnapshot(frame: Frame, pieces: Piece[]): void {
     const snapshot = frame.event as Snapshot
     const message = snapshot.messages.find(known => known.index === index)
     if (!message && index < snapshot.messagesFrom) {
@@ -70,7 +70,7 @@ export function respondWithMessage(response: SseResponse, { task, index }: { tas
     if (message && message.status !== 'streaming') finish(frame, pieces, message.status)
   }
 
-  function finish({ cursor }: SharedFrame, pieces: Piece[], status?: MessageEnd['status']): void {
+  function finish({ cursor }: Frame, pieces: Piece[], status?: MessageEnd['status']): void {
     pieces.push(encodeEnd(cursor, { task, index, status }))
     state = 'ended'
   }

@@ -9,7 +9,7 @@ import { type Cursor, compareCursors, origin, type SnapshotReason, type TaskId, 
 import { firstPage } from '../../log/log-fold.ts'
 import type { Feed } from '../feed.ts'
 import type { Part } from '../log-pages.ts'
-import { encodeRetry, encodeWireEvent, type Piece } from '../sse-frame.ts'
+import { encodeRetry, encodeWireEvent, type Piece, pieceOf } from '../sse-frame.ts'
 import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
 import { nextSource, type SourceChange, type ViewerSource } from './viewer-source.ts'
 
@@ -66,7 +66,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   let socket: Socket = { at: 'open' }
   let isCaughtUp = false
 
-  send([{ bytes: encodeRetry() }])
+  send([pieceOf(encodeRetry())])
   goOn()
 
   return {
@@ -170,7 +170,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
 
   function leave(): void {
     if (socket.at === 'ended') return
-    if (socket.at === 'open') send([{ bytes: encodeRetry() }])
+    if (socket.at === 'open') send([pieceOf(encodeRetry())])
     end()
   }
 

@@ -9,6 +9,7 @@ import { backoffMs, hasEnded, untilAborted } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../../access/open-streams.ts'
 import { type TurnRow, toTurn } from '../../../store/rows.ts'
+import { pieceOf } from '../../../stream/sse-frame.ts'
 import { heartbeatChunk, type SseResponse, share } from '../../../stream/sse-response.ts'
 import { questionsIn } from '../../../stream/task-view.ts'
 import { respondWithEvents } from '../../event-response.ts'
@@ -100,7 +101,7 @@ function createWriter(response: SseResponse, signal: AbortSignal) {
 
   async function write(message: object): Promise<void> {
     await untilAborted(room, signal)
-    const isFree = response.write(share([{ bytes: Buffer.from(`data: ${JSON.stringify(message)}\n\n`) }]))
+    const isFree = response.write(share([pieceOf(Buffer.from(`data: ${JSON.stringify(message)}\n\n`))]))
     if (!isFree)
       room = new Promise(resolve => {
         drained = resolve

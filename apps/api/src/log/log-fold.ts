@@ -19,18 +19,19 @@ const pageBytes = 1024 * 1024
 export const firstPage = 20
 
 /**
- * Every entry from a cursor on, that entry included, up to another, if given. Each page begins with the last entry of the page before: if that is
- * gone, the log was trimmed or lost meanwhile, and what is read would have a hole.
+ * Every entry from a cursor on, that entry included, up to another, if given; in pages, because an entry that is awaited by itself takes longer than it takes
+ * to be folded. Each page is read from the last entry of the page before: if that is gone, the log was trimmed or lost meanwhile, and what is read would
+ * have a hole.
  */
-export async function* readLog(log: LogReader, task: TaskId, from: Cursor, to?: Cursor): AsyncGenerator<LogEntry> {
+export async function* readLog(log: LogReader, task: TaskId, from: Cursor, to?: Cursor): AsyncGenerator<readonly LogEntry[]> {
   let page = await log.read(task, from, firstPage, to)
   let count = firstPage
-  yield* page
+  yield page
   for (let last = page.at(-1); last && page.length === count; last = page.at(-1)) {
     count = nextCount(page, pageBytes)
     page = await log.read(task, last.cursor, count, to)
     if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was being read; retry')
-    yield* page.slice(1)
+    yield page.slice(1)
   }
 }
 
@@ -57,12 +58,14 @@ export async function foldFrom(
   keptTo: number | null,
 ): Promise<{ state: TaskState; isWhole: boolean }> {
   let state: TaskState = { ...emptyState, messagesFrom: keptTo ?? 0 }
-  for await (const entry of readLog(log, task, formatCursor(epoch, 0))) {
-    const event = decodeEntry(task, entry)
-    let hasLost = false
-    const next = event ? applyOrSkip(state, event, entry.cursor, error => (hasLost = isLoss(error))) : state
-    if (hasLost) return { state, isWhole: false }
-    state = next
+  for await (const page of readLog(log, task, formatCursor(epoch, 0))) {
+    for (const entry of page) {
+      const event = decodeEntry(task, entry)
+      let hasLost = false
+      const next = event ? applyOrSkip(state, event, entry.cursor, error => (hasLost = isLoss(error))) : state
+      if (hasLost) return { state, isWhole: false }
+      state = next
+    }
   }
   return { state, isWhole: true }
 }
@@ -78,11 +81,13 @@ export async function foldBetween(
   let state = before
   let first: Cursor | null = null
   let last: Cursor | null = null
-  for await (const entry of readLog(log, task, from, to)) {
-    first ??= entry.cursor
-    last = entry.cursor
-    const event = entry.cursor === from ? null : decodeEntry(task, entry)
-    if (event) state = applyOrSkip(state, event, entry.cursor, onBadEntry)
+  for await (const page of readLog(log, task, from, to)) {
+    first ??= page[0]?.cursor ?? null
+    last = page.at(-1)?.cursor ?? last
+    for (const entry of page) {
+      const event = entry.cursor === from ? null : decodeEntry(task, entry)
+      if (event) state = applyOrSkip(state, event, entry.cursor, onBadEntry)
+    }
   }
   const isLost = last !== to || (first !== from && !isBeforeLog(from))
   return isLost ? null : state

@@ -63,7 +63,9 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry, ringBytes }:
     const ring = createFrameRing(ringBytes)
     const spans = createMessageSpans()
     let state: TaskState = emptyState
-    for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) state = fold(state, entry, ring, spans)
+    for await (const page of readLog(log, task, known.begin ?? origin, known.cursor)) {
+      for (const entry of page) state = fold(state, entry, ring, spans)
+    }
     const now = await log.state(task)
     // It was lost meanwhile, or raised, and then trimmed before what was read. One that was trimmed to nothing before stays where it stands.
     if (now?.epoch !== known.epoch || (state.cursor !== known.cursor && now.cursor !== known.cursor)) return 'again'

@@ -233,10 +233,10 @@ export function createFeed(deps: FeedDeps): Feed {
     change({ kind: 'log continues' })
     if (known.cursor === position) return
     let isFirst = true
-    for await (const entry of readLog(log, task, position, known.cursor)) {
-      if (isFirst && entry.cursor !== position && !isAtStart) return reload()
+    for await (const page of readLog(log, task, position, known.cursor)) {
+      if (isFirst && page[0] && page[0].cursor !== position && !isAtStart) return reload()
       isFirst = false
-      apply(entry)
+      for (const entry of page) apply(entry)
     }
     // The log may have lost its end after it was asked for its state.
     if (view.position() !== known.cursor) return reload()

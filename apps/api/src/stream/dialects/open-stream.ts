@@ -27,8 +27,10 @@ export async function beginInDialect(log: LogReader, task: TaskId, begin: Viewer
 
 async function* eventsUpTo(log: LogReader, task: TaskId, cursor: Cursor): AsyncGenerator<LoggedEvent> {
   const known = await log.state(task)
-  for await (const entry of readLog(log, task, known?.begin ?? origin, cursor)) {
-    const event = decodeEntry(task, entry)
-    if (event) yield { cursor: entry.cursor, event }
+  for await (const page of readLog(log, task, known?.begin ?? origin, cursor)) {
+    for (const entry of page) {
+      const event = decodeEntry(task, entry)
+      if (event) yield { cursor: entry.cursor, event }
+    }
   }
 }

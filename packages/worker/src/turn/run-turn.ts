@@ -109,7 +109,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
     epoch: claim.epoch,
     // Spelled out, because the spread took V8 a fifteenth of a worker's CPU at 10,000 deltas a second.
     appender: {
-      append: ({ task, epoch, first, entries }, said) => appender.append({ task, epoch, first, entries, turnId: id, claimId }, said),
+      append: ({ task, epoch, first, entries }) => appender.append({ task, epoch, first, entries, turnId: id, claimId }),
     },
     askReopen,
     onFenced,

@@ -13,7 +13,7 @@ test('ten deltas of each of a hundred turns are one call, and little more than o
   const tasks = Array.from({ length: 100 }, newTask)
   for (const task of tasks) await announcer.announce({ task, epoch: 1, running: true, entries: [] })
   const say = (first: number) =>
-    Promise.all(tasks.map(task => appender.append({ task, epoch: 1, first, entries: Array.from({ length: 10 }, () => deltaOf(task)) }, 10)))
+    Promise.all(tasks.map(task => appender.append({ task, epoch: 1, first, entries: Array.from({ length: 10 }, () => deltaOf(task)) })))
   // The first call loads the script.
   await say(1)
   await redis.config('RESETSTAT')

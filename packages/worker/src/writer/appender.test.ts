@@ -1,6 +1,6 @@
 import type { Append, AppendResult } from '@rivulet/broker'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { createAppender } from './appender.ts'
+import { type Appender, createAppender } from './appender.ts'
 
 const append = (task: string, count = 1): Append => ({
   task,
@@ -11,83 +11,79 @@ const append = (task: string, count = 1): Append => ({
 
 test('appends of one tick share a call, and each gets its own answer', async () => {
   const { appender, calls } = open(batch => batch.map(({ task }) => (task === 'b' ? 'fenced' : 'ok')))
-  expect(await Promise.all(['a', 'b', 'c'].map(task => appender.append(append(task), 1)))).toEqual(['ok', 'fenced', 'ok'])
+  expect(await Promise.all(['a', 'b', 'c'].map(task => appender.append(append(task))))).toEqual(['ok', 'fenced', 'ok'])
   expect(calls).toEqual([['a', 'b', 'c']])
 })
 
 test('while a call is on its way the next ones gather', async () => {
   const { appender, calls } = open(batch => batch.map(() => 'ok'))
-  const first = appender.append(append('a'), 1)
+  const first = appender.append(append('a'))
   await expect.poll(() => calls.length).toBe(1)
-  const rest = ['b', 'c', 'd'].map(task => appender.append(append(task), 1))
+  const rest = ['b', 'c', 'd'].map(task => appender.append(append(task)))
   await Promise.all([first, ...rest])
   expect(calls).toEqual([['a'], ['b', 'c', 'd']])
 })
 
-describe('many turns', () => {
-  const names = Array.from({ length: 64 }, (_, i) => `turn ${i}`)
+describe('several turns', () => {
+  const names = Array.from({ length: 5 }, (_, i) => `turn ${i}`)
 
   beforeEach(() => {
     const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000)
     return () => clock.mockRestore()
   })
 
-  test('that come after a pause are sent at once', async () => {
+  test('that follow a call of fewer are sent at once', async () => {
     const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    const many = names.map(task => appender.append(append(task), 2))
+    await appendAll(appender, names.slice(1))
+    const all = appendAll(appender, names)
+    await manyTicks()
+    expect(calls).toEqual([names.slice(1), names])
+    await all
+  })
+
+  test('that follow a call of as many are sent a moment after it', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    await appendAll(appender, names)
+    const all = appendAll(appender, names)
     await manyTicks()
     expect(calls).toEqual([names])
-    await Promise.all(many)
+    await Promise.all([all, appender.append(append('late'))])
+    expect(calls).toEqual([names, [...names, 'late']])
   })
 
-  test('that have said more than one word each by the time a call is answered are put off for a moment', async () => {
-    const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    await appender.append(append('a'), 1)
-    const many = names.map(task => appender.append(append(task), 2))
+  test.each([
+    { isBusy: false, ms: 5 },
+    { isBusy: true, ms: 25 },
+  ])('keep $ms ms between two calls when the worker is busy: $isBusy', async ({ isBusy, ms }) => {
+    const { appender, calls } = open(
+      batch => batch.map(() => 'ok'),
+      () => isBusy,
+    )
+    await appendAll(appender, names)
+    vi.mocked(performance.now).mockReturnValue(1_000 + ms - 1)
+    const early = appendAll(appender, names)
     await manyTicks()
-    expect(calls).toEqual([['a']])
-    await Promise.all([...many, appender.append(append('late'), 1)])
-    expect(calls).toEqual([['a'], [...names, 'late']])
-  })
-
-  test('that follow a call of few turns, with one word each, are sent at once', async () => {
-    const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    await appender.append(append('a'), 1)
-    const many = names.map(task => appender.append(append(task), 1))
+    expect(calls).toEqual([names])
+    await early
+    vi.mocked(performance.now).mockReturnValue(1_000 + 2 * ms - 1)
+    const all = appendAll(appender, names)
     await manyTicks()
-    expect(calls).toEqual([['a'], names])
-    await Promise.all(many)
-  })
-
-  test('that follow a call of several turns are sent a moment after it', async () => {
-    const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    const several = names.slice(0, 5)
-    await Promise.all(several.map(task => appender.append(append(task), 1)))
-    const many = names.map(task => appender.append(append(task), 1))
-    await manyTicks()
-    expect(calls).toEqual([several])
-    await Promise.all([...many, appender.append(append('late'), 1)])
-    expect(calls).toEqual([several, [...names, 'late']])
-  })
-
-  test('that come long after a call of several turns are sent at once', async () => {
-    const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    await Promise.all(names.map(task => appender.append(append(task), 1)))
-    vi.mocked(performance.now).mockReturnValue(1_005)
-    const many = names.map(task => appender.append(append(task), 1))
-    await manyTicks()
-    expect(calls).toEqual([names, names])
-    await Promise.all(many)
+    expect(calls).toEqual([names, names, names])
+    await all
   })
 
   test('whose entries fill a call are sent at once', async () => {
     const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    await appender.append(append('a'), 1)
-    const many = names.map(task => appender.append(append(task, 20), 40))
+    await appendAll(appender, names)
+    const all = Promise.all(names.map(task => appender.append(append(task, 250))))
     await manyTicks()
-    expect(calls).toEqual([['a'], names.slice(0, 50)])
-    await Promise.all(many)
+    expect(calls).toEqual([names, names.slice(0, 4)])
+    await all
   })
+
+  function appendAll(appender: Appender, tasks: readonly string[]): Promise<unknown> {
+    return Promise.all(tasks.map(task => appender.append(append(task))))
+  }
 
   /** Many times as many as a call takes to be sent. */
   async function manyTicks(): Promise<void> {
@@ -97,7 +93,7 @@ describe('many turns', () => {
 
 test('a call has at most a thousand entries, but for an append that has more by itself', async () => {
   const { appender, calls } = open(batch => batch.map(() => 'ok'))
-  await Promise.all([append('a', 600), append('b', 600), append('c', 2_000), append('d', 1)].map(wanted => appender.append(wanted, 1)))
+  await Promise.all([append('a', 600), append('b', 600), append('c', 2_000), append('d', 1)].map(wanted => appender.append(wanted)))
   expect(calls).toEqual([['a'], ['b'], ['c'], ['d']])
 })
 
@@ -108,19 +104,20 @@ test('a call that fails fails its appends, and the next ones are sent', async ()
     if (calls === 1) throw new Error('away')
     return batch.map(() => 'ok')
   })
-  const first = appender.append(append('a'), 1)
+  const first = appender.append(append('a'))
   await expect(first).rejects.toThrow('away')
-  expect(await appender.append(append('a'), 1)).toBe('ok')
+  expect(await appender.append(append('a'))).toBe('ok')
 })
 
-function open(result: (batch: readonly Append[]) => AppendResult[]) {
+function open(result: (batch: readonly Append[]) => AppendResult[], isBusy = () => false) {
   const calls: string[][] = []
-  const appender = createAppender({
-    append: async batch => {
+  const log = {
+    append: async (batch: readonly Append[]) => {
       calls.push(batch.map(({ task }) => task))
       await new Promise(resolve => setImmediate(resolve))
       return result(batch)
     },
-  })
+  }
+  const appender = createAppender(log, isBusy)
   return { appender, calls }
 }

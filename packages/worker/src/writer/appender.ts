@@ -3,8 +3,7 @@
  * is in flight the next appends are collected, so batches grow with the load and a lone append does not wait.
  *
  * When several turns share a call, the next one keeps a distance, because a call of fifty appends costs the worker, Redis and every API less than ten of five.
- * When many turns append faster than Redis takes it, the distance is longer, so that each turn merges more into one entry, because an entry costs the same
- * whether it holds one word or ten.
+ * A worker that is busy keeps a longer one, so that each turn merges more into an entry, which costs the same whether it holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendResult } from '@rivulet/broker'
@@ -13,26 +12,28 @@ import { failpoint } from '@rivulet/runtime/failpoint'
 const maxEntriesPerCall = 1_000
 const sharingTurns = 5
 const distanceMs = 5
-const crowdTurns = 64
-const crowdDistanceMs = 10
+const busyDistanceMs = 25
+/** Of the time of its thread. */
+const busyShare = 0.7
+const busyWindowMs = 100
 
-export type Appender<A extends Append = Append> = {
-  /** `said` is how many events were merged into its entries. */
-  append(append: A, said: number): Promise<AppendResult>
-}
+export type Appender<A extends Append = Append> = { append(append: A): Promise<AppendResult> }
 
-type Waiting<A> = { append: A; said: number; resolve: (result: AppendResult) => void; reject: (error: unknown) => void }
+type Waiting<A> = { append: A; resolve: (result: AppendResult) => void; reject: (error: unknown) => void }
 
-export function createAppender<A extends Append>(log: { append(appends: readonly A[]): Promise<AppendResult[]> }): Appender<A> {
+/** @param isBusy whether this thread has little time left */
+export function createAppender<A extends Append>(
+  log: { append(appends: readonly A[]): Promise<AppendResult[]> },
+  isBusy = watchEventLoop(),
+): Appender<A> {
   let waiting: Waiting<A>[] = []
   let isSending = false
   let last = { sentAt: Number.NEGATIVE_INFINITY, turns: 0 }
-  let repliedAt = Number.NEGATIVE_INFINITY
   return { append }
 
-  function append(wanted: A, said: number): Promise<AppendResult> {
+  function append(wanted: A): Promise<AppendResult> {
     return new Promise((resolve, reject) => {
-      waiting.push({ append: wanted, said, resolve, reject })
+      waiting.push({ append: wanted, resolve, reject })
       if (!isSending) void send()
     })
   }
@@ -54,7 +55,6 @@ export function createAppender<A extends Append>(log: { append(appends: readonly
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }
-      repliedAt = performance.now()
     }
     isSending = false
   }
@@ -62,15 +62,8 @@ export function createAppender<A extends Append>(log: { append(appends: readonly
   /** A full call gains nothing by waiting. */
   function pauseMs(): number {
     const entries = waiting.reduce((sum, { append }) => sum + append.entries.length, 0)
-    if (entries >= maxEntriesPerCall) return 0
-    if (isCrowded(entries)) return crowdDistanceMs
-    return last.turns < sharingTurns ? 0 : Math.ceil(last.sentAt + distanceMs - performance.now())
-  }
-
-  /** If two or more deltas already share an entry. After a pause no turn has more to send. */
-  function isCrowded(entries: number): boolean {
-    if (waiting.length < crowdTurns || performance.now() - repliedAt > crowdDistanceMs) return false
-    return waiting.reduce((sum, { said }) => sum + said, 0) >= entries * 2
+    if (last.turns < sharingTurns || entries >= maxEntriesPerCall) return 0
+    return Math.ceil(last.sentAt + (isBusy() ? busyDistanceMs : distanceMs) - performance.now())
   }
 
   function takeBatch(): Waiting<A>[] {
@@ -82,5 +75,19 @@ export function createAppender<A extends Append>(log: { append(appends: readonly
     const batch = count === -1 ? waiting : waiting.slice(0, count)
     waiting = count === -1 ? [] : waiting.slice(count)
     return batch
+  }
+}
+
+/** By the last window that is complete. A thread that waits for its core counts as busy, too. */
+function watchEventLoop(): () => boolean {
+  let from = performance.eventLoopUtilization()
+  let share = 0
+  return () => {
+    const { active, idle, utilization } = performance.eventLoopUtilization(from)
+    if (active + idle >= busyWindowMs) {
+      share = utilization
+      from = performance.eventLoopUtilization()
+    }
+    return share > busyShare
   }
 }

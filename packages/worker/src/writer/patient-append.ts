@@ -17,13 +17,12 @@ export type PatientAppend = {
 /** @returns the log's outcome, `stopped`, or the error of a Redis that stayed out of memory or of a server that refuses the append */
 export async function appendPatiently(
   append: Append,
-  said: number,
   { appender, backpressureMs, isStopped }: PatientAppend,
 ): Promise<AppendResult | 'stopped' | RivuletError> {
   let outOfMemorySince: number | null = null
   for (let attempt = 1; !isStopped(); attempt += 1) {
     try {
-      return await appender.append(append, said)
+      return await appender.append(append)
     } catch (error) {
       if (error instanceof RivuletError && !error.row.retry) return error
       const isOutOfMemory = error instanceof RivuletError ? error.code === 'overloaded' : String(error).includes('OOM')

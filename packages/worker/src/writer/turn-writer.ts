@@ -215,8 +215,7 @@ export function createTurnWriter({
   async function sendBatch(batch: readonly Unsent[]): Promise<void> {
     const { epoch, appended } = state.log
     const append = { task: turn.task, epoch, first: appended + 1, entries: batch.map(({ event }) => encodeEvent(event)) }
-    const said = batch.reduce((sum, one) => sum + one.said, 0)
-    const result = await appendPatiently(append, said, { appender, backpressureMs, isStopped: () => stoppedOf(state) !== null })
+    const result = await appendPatiently(append, { appender, backpressureMs, isStopped: () => stoppedOf(state) !== null })
     if (result instanceof RivuletError) return lose(result)
     switch (result) {
       case 'ok':

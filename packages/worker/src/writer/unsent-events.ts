@@ -11,7 +11,7 @@ export type DeltaMode = 'merged' | 'each' | 'off'
 const maxHeldBytes = 512 * 1024
 
 /** An event that waits, about how many bytes it is, and how many were merged into it. */
-export type Unsent = { event: Event; size: number; said: number }
+export type Unsent = { event: Event; size: number }
 
 export type UnsentEvents = {
   add(events: readonly Event[]): void
@@ -45,8 +45,8 @@ export function createUnsentEvents(maxDeltaBytes: number, mode: DeltaMode = 'mer
       // Three bytes is the most that one UTF-16 unit can take.
       const isMergeable = last && mode !== 'each' && (last.size + size) * 3 <= maxDeltaBytes
       const merged = isMergeable ? mergeEvents(last.event, event) : null
-      if (last && merged) waiting[waiting.length - 1] = { event: merged, size: last.size + size, said: last.said + 1 }
-      else waiting.push({ event, size, said: 1 })
+      if (last && merged) waiting[waiting.length - 1] = { event: merged, size: last.size + size }
+      else waiting.push({ event, size })
     }
   }
 
@@ -56,7 +56,7 @@ export function createUnsentEvents(maxDeltaBytes: number, mode: DeltaMode = 'mer
 
   function replace(batch: readonly Unsent[], events: readonly Event[]): void {
     const notices = [...batch, ...waiting].filter(({ event }) => event.type === 'custom')
-    waiting = [...events.map(event => ({ event, size: sizeOf(event), said: 1 })), ...notices]
+    waiting = [...events.map(event => ({ event, size: sizeOf(event) })), ...notices]
     bytes = bytesOf(waiting)
     open.clear()
     for (const event of events) note(event)

@@ -92,7 +92,7 @@ export function encodeFrame(
   return new Frame({ cursor, type, index, event }, { source, from: from.length, to: from.length + length }, head.length)
 }
 
-/** What comes before so many bytes in a chunked response, and `chunkEnd` after them. */
+/** Stands before so many bytes in a chunked response; `chunkEnd` stands after them. */
 export function chunkHead(length: number): string {
   return length.toString(16) + chunkEnd
 }

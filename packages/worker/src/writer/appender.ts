@@ -5,6 +5,7 @@
  * When several turns share a call, the next one keeps a distance, because a call of fifty appends costs the worker, Redis and every API less than ten of five.
  * A worker that is busy keeps a longer one, so that each turn merges more into an entry, which costs the same whether it holds one word or ten.
  */
+import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendResult } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'

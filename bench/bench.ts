@@ -1,4 +1,4 @@
-/** The types of workloads and results, and how runs are made: contestants alternate, so that a busier machine slows all of them. */
+/** The types of workloads and results, and how runs are made: in several rounds contestants alternate, so that a busier machine slows all of them. */
 import type { Contestant, Prepared, Role, World } from './contestant.ts'
 import type { Crowd, Received } from './crowd.ts'
 import { cpuSeconds } from './measure/cpu.ts'

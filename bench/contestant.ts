@@ -25,7 +25,7 @@ export type Prepared = {
   /** The request for the first task's current state instead of its history, if the contestant offers that. */
   snapshot?: ViewerRequest | undefined
   /** The request for all tasks on one stream, if the contestant offers that. */
-  together?: ViewerRequest | undefined
+  together?(): ViewerRequest
   /** Starts the tasks; resolves when every delta was sent. */
   speak(): Promise<void>
   /** Ends the tasks, and removes what would slow later runs. */

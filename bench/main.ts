@@ -1,9 +1,9 @@
 /**
- * `npm run bench`: compares the platform with the bare limits, in alternating runs, on this machine.
+ * `npm run bench`: compares the platform with the bare limits on this machine; with several rounds, in alternating runs.
  *
  *   --peers         also measures other projects, which are installed into bench/ first
  *   --only NAME     one workload, or several separated by commas
- *   --rounds N      how often each is run, in turns, of which the median is reported; default 1
+ *   --rounds N      how often each is run, alternating, of which the median is reported; default 1
  *   --quick         a fiftieth of every load: only shows that the bench works
  *   --profile       lists the functions in which API and worker spend their time
  *   --write         writes the tables to docs/performance.md
@@ -80,7 +80,7 @@ async function measure(world: World): Promise<string> {
       note(`${minutes()} ${tables.at(-1)}\n`)
     }
     const remarks = [...absent, ...failures].map(line => `- ${line}`)
-    const taken = `${rounds} ${rounds === 1 ? 'round' : 'rounds in turns, medians'}; ${minutes()} in all`
+    const taken = `${rounds} ${rounds === 1 ? 'round' : 'alternating rounds, medians'}; ${minutes()} in all`
     const verdict = values.quick ? 'A quick pass: these figures only show that the bench works.' : goalTable(judged)
     return [`${machine}.\n${taken}.`, verdict, ...tables, ...(remarks.length > 0 ? [remarks.join('\n')] : [])].join('\n\n')
   } finally {

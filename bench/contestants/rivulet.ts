@@ -47,7 +47,7 @@ export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prep
   return {
     requests: tasks.map((task, i) => requestFor(urlFor(i), `/v1/tasks/${task}/events?from=start`, authorization)),
     snapshot: tasks[0] ? requestFor(urlFor(0), `/v1/tasks/${tasks[0]}/events`, authorization) : undefined,
-    together: requestForMany(urlFor(0), tasks, authorization),
+    together: () => requestForMany(urlFor(0), tasks, authorization),
     async speak() {
       await command('speak')
       await until('every delta is sent', async () => (await count('sentAll')) === plan.tasks, patience)

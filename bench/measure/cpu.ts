@@ -7,11 +7,9 @@ const ticksPerSecond = 100
 
 const hasProc = existsSync('/proc/self/stat')
 
-/** Seconds of CPU time, user and system. Of a family, its first process counts what its ended children took, so that no difference is negative. */
+/** Seconds of CPU time, user and system, of each process and of its children that have ended: a family that loses a member does not lose its time. */
 export function cpuSeconds(pids: readonly number[]): number {
-  const [first, ...others] = pids
-  const ended = first !== undefined && others.length > 0 && hasProc ? endedSeconds(first) : 0
-  return pids.reduce((sum, pid) => sum + (hasProc ? procSeconds(pid) : psSeconds(pid)), ended)
+  return pids.reduce((sum, pid) => sum + (hasProc ? procSeconds(pid) + endedSeconds(pid) : psSeconds(pid)), 0)
 }
 
 /** A process and all its living descendants. */

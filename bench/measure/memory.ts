@@ -18,7 +18,8 @@ export async function inApi({ api }: Platform): Promise<Held> {
 
 export async function inWorker({ worker }: Platform): Promise<Held> {
   process.kill(worker.pid, 'SIGUSR2')
-  // The worker responds after it has collected its garbage.
+  // Twice, because a signal is handled after the messages of its round of the event loop.
+  await worker.ask('ready')
   await worker.ask('ready')
   return { held: Number.NaN, resident: residentBytes(worker.pid) }
 }

@@ -121,7 +121,7 @@ async function appendToLogs({ count, perCall }: Appends): Promise<number> {
 /** `perCall` turns at full speed in one worker: each checks and merges its deltas, and all share the worker's appender. */
 async function writeInTurns({ count, perCall }: Appends): Promise<number> {
   const { writer: log, tasks, close } = await openLogs(perCall)
-  const appender = createAppender(log)
+  const appender = createAppender({ log })
   const plan = { tasks: perCall, deltas: Math.ceil(count / perCall), perSecond: null }
   const began = performance.now()
   await Promise.all(

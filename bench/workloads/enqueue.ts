@@ -34,7 +34,6 @@ async function run(bench: Bench): Promise<Results> {
   try {
     // Warm up, because a process is slower the first time.
     let [accepted] = await Promise.all([accept(bench, platform, posts / 2), post()])
-    await accepted.drain()
     const rows: { name: string; measure: () => Promise<Figures> }[] = [
       { name: both, measure: async () => ({ perSecond: await ask(bare, 'addAndCommit') }) },
       { name: 'the same behind a bare Fastify route', measure: async () => ({ perSecond: await post() }) },

@@ -1,8 +1,9 @@
 /** A file of 100 MiB, up and down again, beside a bare stream to the same Postgres; and what the API holds of it meanwhile. */
 import { randomBytes } from 'node:crypto'
-import { collectingOptions, heldMemory } from '../../test/support/process/collect-garbage.ts'
+import { heldMemory } from '../../test/support/process/collect-garbage.ts'
 import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'
+import { measurable } from '../measure/memory.ts'
 import { startPlatform } from '../platform.ts'
 
 const MiB = 1024 * 1024
@@ -25,9 +26,7 @@ export const files: Workload = {
 }
 
 async function run(bench: Bench): Promise<Results> {
-  // Without keys, because the workload reads the API's metrics.
-  const env = { ...collectingOptions, RIVULET_KEY: '', RIVULET_WORKER_KEY: '' }
-  const platform = await startPlatform(bench.world, { concurrency: 1, env })
+  const platform = await startPlatform(bench.world, { concurrency: 1, env: measurable })
   const child = await startChild('programs/bare-files.ts', { args: [bench.world.databaseUrl] })
   const size = scaled(bench, 100) * MiB
   try {

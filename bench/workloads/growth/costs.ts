@@ -1,8 +1,9 @@
+/** The cost of an event, whatever the number of tasks and viewers. */
 import type { Figures, StreamRun } from '../../bench.ts'
 
-/** What an event costs, and when it arrives. The start of each of `messages` is an event, too: of a few deltas each, it is a large share. */
-export function costs({ received, cpu }: StreamRun, messages: number): Figures {
-  const micros = (used: number) => (used / (received.deliveries + messages)) * 1e6
+/** @param starts each viewer also gets the start of its message, which is a large share where it has few deltas */
+export function costs({ received, cpu }: StreamRun, starts: number): Figures {
+  const micros = (used: number) => (used / (received.deliveries + starts)) * 1e6
   return {
     allMicros: micros(cpu.server + cpu.redis + cpu.speaker),
     serverMicros: micros(cpu.server),

@@ -26,9 +26,9 @@ async function run(bench: Bench): Promise<Results> {
     { name: each, contestant },
     { name: together, contestant: onOneStream(contestant) },
   ]
-  // The other way was warmed up with all contestants.
+  // Single connections were warmed up with all contestants.
   await warmUp(bench, onOneStream(contestant))
-  return interleave(bench, both, each => measure(bench, each.contestant))
+  return interleave(bench, both, row => measure(bench, row.contestant))
 }
 
 function onOneStream(contestant: Contestant): Contestant {
@@ -36,7 +36,7 @@ function onOneStream(contestant: Contestant): Contestant {
 
   async function prepare(plan: Plan): Promise<Prepared> {
     const prepared = await contestant.prepare(plan)
-    return { ...prepared, requests: prepared.together ? [prepared.together] : [] }
+    return { ...prepared, requests: prepared.together ? [prepared.together()] : [] }
   }
 }
 

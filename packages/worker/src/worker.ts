@@ -110,7 +110,7 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     onReconnect: () => held.checkLogs(),
   })
-  const appender = createAppender(transport)
+  const appender = createAppender({ log: transport })
   const stopping = new AbortController()
   const leaving = new AbortController()
   // All turns of the process may wait with these at once, and each takes its listener off again: more than ten of them are no leak.

@@ -6,7 +6,7 @@ import { readLog } from './log-fold.ts'
 const MiB = 1024 * 1024
 
 describe('a log is read', () => {
-  test.each([0, 1, 19, 20, 21, 39, 500, 5_000])('entry by entry, each once, of %i', async count => {
+  test.each([0, 1, 19, 20, 21, 39, 500, 5_000])('with each entry once, of %i', async count => {
     const { log, entries } = createLog(Array.from({ length: count }, () => 100))
     expect(await readAll(log, '1-1')).toEqual(entries)
     expect(await readAll(log, '1-1', '1-7')).toEqual(entries.slice(0, 7))

@@ -19,8 +19,8 @@ const pageBytes = 1024 * 1024
 export const firstPage = 20
 
 /**
- * Every entry from a cursor on, that entry included, up to another, if given; in pages, because an entry that is awaited by itself takes longer than it takes
- * to be folded. Each page is read from the last entry of the page before: if that is gone, the log was trimmed or lost meanwhile, and what is read would
+ * Every entry from a cursor on, that entry included, up to another, if given; in pages, because awaiting each entry took longer
+ * than folding it. Each page is read from the last entry of the page before: if that is gone, the log was trimmed or lost meanwhile, and what is read would
  * have a hole.
  */
 export async function* readLog(log: LogReader, task: TaskId, from: Cursor, to?: Cursor): AsyncGenerator<readonly LogEntry[]> {

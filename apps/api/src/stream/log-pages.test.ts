@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { LogReader } from '@rivulet/broker'
 import { origin } from '@rivulet/protocol'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createKeptParts, createLogPages, type LogPages } from './log-pages.ts'
 
 const task = randomUUID()
@@ -16,6 +16,14 @@ test('what is kept of a log is sent without asking for it again, and is not take
   // A feed that was loaded anew.
   expect(await everything(createLogPages({ log: after, task, kept }))).toContain('after')
   expect(after.read).toHaveBeenCalledTimes(1)
+})
+
+test('a part holds its bytes, and no event that was parsed to frame them, because the room for parts is counted in bytes', async () => {
+  const { parts } = await createLogPages({ log: logThatSays('kept'), task, kept: createKeptParts() }).after(origin, 10, '1-1')
+  const parse = vi.spyOn(JSON, 'parse')
+  onTestFinished(() => parse.mockRestore())
+  expect(parts[0]?.shared?.frames[0]?.event).toMatchObject({ data: 'kept' })
+  expect(parse).toHaveBeenCalledTimes(1)
 })
 
 /** The same cursor in each. */

@@ -10,7 +10,7 @@ import { type Cursor, type Event, parseEvent, type TokenEvent, type WireEvent } 
 export type StreamEvent = Event | WireEvent | TokenEvent
 export type FrameType = StreamEvent['type']
 
-/** Bytes to send: a frame, or a line without an event (a heartbeat, `retry`). They are part of a buffer, because a view of them would cost more than they do. */
+/** Bytes to send: a frame, or a line without an event (a heartbeat, `retry`). A place in a buffer, because making a view takes longer than copying a delta. */
 export type Piece = { readonly source: Buffer; readonly from: number; readonly to: number }
 
 /**
@@ -55,14 +55,14 @@ export class Frame implements Piece {
     return parseEvent(JSON.parse(this.source.toString('utf8', this.#jsonFrom, this.to - frameEnd.length))) as Event
   }
 
-  /** The same frame at another place. It shares no event that is parsed later, so that nothing is kept longer than one of the two. */
-  at(source: Buffer, from: number, event = this.#event): Frame {
+  /** The same frame at another place. An event that one of the two parses later is not kept by the other, because the ring counts only bytes. */
+  copiedTo(source: Buffer, from: number, event = this.#event): Frame {
     const { cursor, type, index } = this
     return new Frame({ cursor, type, index, event }, { source, from, to: from + this.to - this.from }, this.#jsonFrom - this.from)
   }
 
   withoutEvent(): Frame {
-    return this.at(this.source, this.from, null)
+    return this.copiedTo(this.source, this.from, null)
   }
 }
 
@@ -86,10 +86,11 @@ export function encodeFrame(
   event: StreamEvent | null = null,
 ): Frame {
   const head = `${idField}${cursor}\nevent: ${type}\ndata: `
-  const length = head.length + Buffer.byteLength(json) + frameEnd.length
-  const from = chunkHead(length)
-  const source = Buffer.from(`${from}${head}${json}${frameEnd}${chunkEnd}`)
-  return new Frame({ cursor, type, index, event }, { source, from: from.length, to: from.length + length }, head.length)
+  const text = `${head}${json}${frameEnd}`
+  const length = Buffer.byteLength(text)
+  const before = chunkHead(length)
+  const source = Buffer.from(`${before}${text}${chunkEnd}`)
+  return new Frame({ cursor, type, index, event }, { source, from: before.length, to: before.length + length }, head.length)
 }
 
 /** Stands before so many bytes in a chunked response; `chunkEnd` stands after them. */

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Event } from '@rivulet/protocol'
 import fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { encodeEntry, encodeFrame, heartbeat, pieceOf } from './sse-frame.ts'
 import { openSse, type SseEvents, type SseResponse, share } from './sse-response.ts'
 
@@ -49,6 +49,18 @@ test('a frame that leaves alone is not copied, and one of several is cut from th
   expect(both.frames.map(({ bytes }) => bytes.toString())).toEqual([first.bytes.toString(), second.bytes.toString()])
   const again = share(both.frames.slice(1))
   expect(again.plain.equals(second.bytes)).toBe(true)
+})
+
+test('an event that is parsed for a viewer is kept by what is shared, and not by the frame that a ring has', () => {
+  const event = { type: 'custom', task, turn: 1, attempt: 1, at: 1, name: 'a', data: 1 }
+  const frame = encodeFrame('1-1', 'custom', JSON.stringify(event))
+  const shared = share([frame])
+  const parse = vi.spyOn(JSON, 'parse')
+  onTestFinished(() => parse.mockRestore())
+  for (const { event: parsed } of [...shared.frames, ...shared.frames]) expect(parsed).toEqual(event)
+  expect(parse).toHaveBeenCalledTimes(1)
+  expect(frame.event).toEqual(event)
+  expect(parse).toHaveBeenCalledTimes(2)
 })
 
 test('HTTP/1.1 gets chunks and a last one, HTTP/1.0 the bare bytes', async () => {

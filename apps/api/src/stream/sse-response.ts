@@ -75,11 +75,11 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
   }
 }
 
-/** Every delta passes here. A frame that leaves alone was encoded as the chunk that it is; several are copied to one buffer, filled in place. */
+/** Every delta passes here. A single frame is already encoded as a chunk, so its buffer is sent as it is; several are copied to one buffer. */
 export function share(pieces: readonly Piece[]): Shared {
   const [only] = pieces
   if (pieces.length === 1 && only instanceof Frame && isChunk(only)) {
-    return new Shared(only.source, only.from, [only.at(only.source, only.from)])
+    return new Shared(only.source, only.from, [only.copiedTo(only.source, only.from)])
   }
   let length = 0
   for (const { from, to } of pieces) length += to - from
@@ -88,7 +88,7 @@ export function share(pieces: readonly Piece[]): Shared {
   let at = chunked.write(head, 'latin1')
   const frames: Frame[] = []
   for (const piece of pieces) {
-    if (piece instanceof Frame) frames.push(piece.at(chunked, at))
+    if (piece instanceof Frame) frames.push(piece.copiedTo(chunked, at))
     at += piece.source.copy(chunked, at, piece.from, piece.to)
   }
   chunked.write(chunkEnd, at, 'latin1')

@@ -8,7 +8,7 @@ import { createAppender } from './appender.ts'
 test('ten deltas of each of a hundred turns are one call, and little more than one command for each', async () => {
   const { client: redis } = await startRedisOfTest()
   const keys = createKeys('costs')
-  const appender = createAppender(createLogWriter({ redis, keys, maxBytes: 1_000_000 }))
+  const appender = createAppender({ log: createLogWriter({ redis, keys, maxBytes: 1_000_000 }) })
   const announcer = createLogAnnouncer({ redis, keys, retentionMs: 60_000 })
   const tasks = Array.from({ length: 100 }, newTask)
   for (const task of tasks) await announcer.announce({ task, epoch: 1, running: true, entries: [] })

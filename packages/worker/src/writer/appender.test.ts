@@ -52,9 +52,9 @@ describe('several turns', () => {
   })
 
   test.each([
-    { isBusy: false, ms: 5 },
-    { isBusy: true, ms: 25 },
-  ])('keep $ms ms between two calls when the worker is busy: $isBusy', async ({ isBusy, ms }) => {
+    { when: 'idle', isBusy: false, ms: 5 },
+    { when: 'busy', isBusy: true, ms: 25 },
+  ])('have $ms ms between two calls of a worker that is $when', async ({ isBusy, ms }) => {
     const { appender, calls } = open(
       batch => batch.map(() => 'ok'),
       () => isBusy,
@@ -70,6 +70,42 @@ describe('several turns', () => {
     await manyTicks()
     expect(calls).toEqual([names, names, names])
     await all
+  })
+
+  test('are followed by a turn that runs alone, whose first append waits and whose second does not', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    await appendAll(appender, names)
+    const first = appender.append(append('alone'))
+    await manyTicks()
+    expect(calls).toEqual([names])
+    await first
+    const second = appender.append(append('alone'))
+    await manyTicks()
+    expect(calls).toEqual([names, ['alone'], ['alone']])
+    await second
+  })
+
+  test('whose call failed are sent again, a moment after it', async () => {
+    let isAway = true
+    const { appender, calls } = open(batch => {
+      if (isAway) throw new Error('away')
+      return batch.map(() => 'ok')
+    })
+    await expect(appendAll(appender, names)).rejects.toThrow('away')
+    isAway = false
+    await appendAll(appender, names)
+    expect(calls).toEqual([names, names])
+  })
+
+  test('whose checks of their logs fill a call are sent at once', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    const checks = Array.from({ length: 2_000 }, (_, i) => `check ${i}`)
+    await appendAll(appender, names)
+    const all = Promise.all(checks.map(task => appender.append(append(task, 0))))
+    await manyTicks()
+    expect(calls).toEqual([names, checks.slice(0, 1_000)])
+    await all
+    expect(calls).toHaveLength(3)
   })
 
   test('whose entries fill a call are sent at once', async () => {
@@ -118,6 +154,6 @@ function open(result: (batch: readonly Append[]) => AppendResult[], isBusy = () 
       return result(batch)
     },
   }
-  const appender = createAppender(log, isBusy)
+  const appender = createAppender({ log, isBusy })
   return { appender, calls }
 }

@@ -1,7 +1,7 @@
 /**
  * Writes the output of one turn into its log, in order, exactly once.
  *
- * The first delta is sent at once. While an append is on its way, further events wait and are merged, and leave after its reply. A batch that was
+ * The first delta is handed to the appender at once. While an append is on its way, further events wait and are merged, and leave after its reply. A batch that was
  * sent is frozen until its reply: a retry has the same numbers and the same entries, so a lost reply cannot write anything twice. An agent is
  * blocked only when more than `maxUnsentBytes` wait, so a model is not read faster than Redis takes it.
  */

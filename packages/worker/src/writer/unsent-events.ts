@@ -10,7 +10,7 @@ export type DeltaMode = 'merged' | 'each' | 'off'
 /** What a turn without deltas holds back at most. Less than the writer lets wait, because a blocked agent would never close its message. */
 const maxHeldBytes = 512 * 1024
 
-/** An event that waits, about how many bytes it is, and how many were merged into it. */
+/** An event that waits, and about how many bytes it is. */
 export type Unsent = { event: Event; size: number }
 
 export type UnsentEvents = {

@@ -84,7 +84,7 @@ const common = { keepAlive: 10_000 }
  */
 const fast = { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2_000, connectTimeout: 2_000, socketTimeout: 3_000 }
 
-const optionsOf: Record<RedisRole, Omit<RedisOptions, 'replyMapping'>> = {
+const optionsOf: Record<RedisRole, RedisOptions> = {
   command: fast,
   // BullMQ blocks for up to 10 s.
   blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },

@@ -1,6 +1,7 @@
 /** Every outcome of the append script, against a real Redis. */
 import { describe, expect, test } from 'vitest'
 import { newTask, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
+import { encodeEvent } from './event-log.ts'
 
 type Logs = ReturnType<typeof openLogs>
 
@@ -102,6 +103,25 @@ describe('an append', () => {
       await logs.writer.append([notes(one, 2, 1, 'a'), notes(two, 2, 1, 'b'), notes(three, 1, 1, 'c'), notes(one, 2, 2, 'd')]),
     ).toEqual(['ok', 'missing', 'fenced', 'ok'])
     expect((await logs.reader.state(one))?.number).toBe(2)
+  })
+
+  test.each(['\n', '\r'])('rejects an entry whose JSON has a line break (%j), because it could pass for another entry', async lineBreak => {
+    const logs = openLogs()
+    const [before, broken] = [await openTurn(logs), await openTurn(logs)]
+    const { json } = encodeEvent({ type: 'custom', task: broken, turn: 1, attempt: 1, at: 1, name: 'a', data: 1 })
+    const forged = {
+      task: broken,
+      epoch: 2,
+      first: 1,
+      entries: [
+        { index: null, json },
+        { index: null, json: `${json}${lineBreak}2-9${lineBreak}${json}` },
+      ],
+    }
+    await expect(logs.writer.append([notes(before, 2, 1, 'a'), forged])).rejects.toThrow('an entry has a line break')
+    expect((await logs.reader.state(before))?.number).toBe(1)
+    expect((await logs.reader.state(broken))?.number).toBe(0)
+    expect(await logs.writer.append([{ ...forged, entries: [{ index: null, json }] }])).toEqual(['ok'])
   })
 
   test('keeps every character, including line breaks in pushes', async () => {

@@ -11,8 +11,14 @@
 --   fenced     a newer epoch has begun
 --   closed     the turn has ended
 --   full       the turn has written more than maxBytes
+-- and an error for an entry with a line break, before anything of its log is written: in a push and in a frame, a line break ends the entry
 -- The fault bench finds the rules that it switches off by their names.
 local maxBytes = tonumber('@MAX_BYTES@')
+
+local function hasLineBreak(text)
+  return string.find(text, '\n', 1, true) or string.find(text, '\r', 1, true)
+end
+
 local results = {}
 local at = 1
 for log = 1, #KEYS / 2 do
@@ -21,6 +27,9 @@ for log = 1, #KEYS / 2 do
   local entries = at + 4
   at = entries + count * 2
   local last = first + count - 1
+  for entry = entries + 1, at - 1, 2 do
+    if hasLineBreak(ARGV[entry]) then return redis.error_reply('ERR an entry has a line break') end
+  end
   local logEpoch, seq, number, bytes, closed, life = readPosition(state)
   local result
   if not logEpoch then

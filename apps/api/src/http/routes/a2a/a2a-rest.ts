@@ -2,7 +2,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { logFailure, sendError, toRivuletError } from '../../errors.ts'
+import { errorBody, logFailure, sendError, toRivuletError } from '../../errors.ts'
 import { RpcError, type RpcErrorName } from '../../json-rpc.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
@@ -109,7 +109,8 @@ function sendA2aErrors(scope: FastifyInstance): void {
     const known = toRivuletError(error, request.routeOptions.bodyLimit)
     logFailure(request, known, error)
     const { status = 500 } = known.row
-    const [first] = known.details ?? []
+    // A path without key names that only this caller could have chosen.
+    const [first] = errorBody(known.code, known.publicMessage, request.id, known.details).error.details ?? []
     const message = first ? `${known.publicMessage}: ${first.path} ${first.reason}`.slice(0, 250) : known.publicMessage
     const name = names[status] ?? (status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
     const body = bodyOf({ code: status, status: name, message }, known.code.toUpperCase(), request.id)

@@ -29,8 +29,13 @@ export function pollRoutes(scope: FastifyInstance, services: Services): void {
   function patience(reply: FastifyReply, waitMs: number): AbortSignal {
     if (services.isDraining()) throw new RivuletError('draining', 'This process is stopping')
     reply.hasWaited = true
-    const gone = new AbortController()
-    reply.raw.once('close', () => gone.abort())
-    return AbortSignal.any([gone.signal, AbortSignal.timeout(waitMs)])
+    const over = new AbortController()
+    // Not `AbortSignal.timeout`: Node collects one that only `AbortSignal.any` refers to, and then it never fires.
+    const timer = setTimeout(() => over.abort(), waitMs)
+    reply.raw.once('close', () => {
+      clearTimeout(timer)
+      over.abort()
+    })
+    return over.signal
   }
 }

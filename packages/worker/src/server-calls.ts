@@ -49,6 +49,7 @@ import {
   type WantedChildInput,
   waitsResult,
 } from '@rivulet/protocol'
+import { keepSignal } from '@rivulet/runtime/keep-signal'
 import pLimit from 'p-limit'
 import { z } from 'zod'
 import { createServerRequests } from './lease-thread/server-requests.mjs'
@@ -215,9 +216,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   }
 
   function post(call: string, body: string, stopping?: AbortSignal): Promise<http.IncomingMessage> {
-    const timeout = AbortSignal.timeout(callTimeoutMs)
-    // It has a listener, because Node collects one that only `any` refers to, and then it never fires.
-    timeout.addEventListener('abort', () => {})
+    const timeout = keepSignal(AbortSignal.timeout(callTimeoutMs))
     const signal = stopping ? AbortSignal.any([timeout, stopping]) : timeout
     const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
     return requests.send(call, { headers, signal }, request => request.end(body))

@@ -1,5 +1,6 @@
 /** What workers without Redis wait for: their next turn, and hints about the turns that they run. Both calls reply when something came, or in time. */
 import { hintsBody, hintsResult, nextBody, nextResult, RivuletError, type TurnId } from '@rivulet/protocol'
+import { keepSignal } from '@rivulet/runtime/keep-signal'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { reachOf } from '../../../access/principal.ts'
@@ -29,13 +30,8 @@ export function pollRoutes(scope: FastifyInstance, services: Services): void {
   function patience(reply: FastifyReply, waitMs: number): AbortSignal {
     if (services.isDraining()) throw new RivuletError('draining', 'This process is stopping')
     reply.hasWaited = true
-    const over = new AbortController()
-    // Not `AbortSignal.timeout`: Node collects one that only `AbortSignal.any` refers to, and then it never fires.
-    const timer = setTimeout(() => over.abort(), waitMs)
-    reply.raw.once('close', () => {
-      clearTimeout(timer)
-      over.abort()
-    })
-    return over.signal
+    const gone = new AbortController()
+    reply.raw.once('close', () => gone.abort())
+    return AbortSignal.any([gone.signal, keepSignal(AbortSignal.timeout(waitMs))])
   }
 }

@@ -1,4 +1,5 @@
 /** The judge of viewers is worth something only if it goes red: an honest journal has no fault, and every way to spoil it is found. */
+import { decodeByteText } from '@rivulet/broker'
 import type { Cursor, Event, EventOf, Message } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { seededRandom } from '../support/agents/scripts.ts'
@@ -45,7 +46,8 @@ function recorded(seed: number): { journal: Journal; rows: Message[]; log: Curso
     const log: Frame[] = []
     const world = createTaskWorld({
       random: seededRandom(next),
-      onPush: ({ entries }) => log.push(...entries.map(({ cursor, json }) => ({ id: cursor, data: JSON.parse(json) as Event }))),
+      onPush: ({ entries }) =>
+        log.push(...entries.map(({ cursor, json }) => ({ id: cursor, data: JSON.parse(decodeByteText(json)) as Event }))),
     })
     while (world.step());
     const { task, turns, messages: rows } = world.rows()

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto'
 import {
   connectRedis,
+  createChannels,
   createKeys,
   createLogAnnouncer,
   createLogReader,
@@ -125,7 +126,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const deaths = createTurnDeaths({ db, reader, ending, usage, metrics, logger })
   const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, usage, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
-  const hints = createWorkerHints({ redis: pushed, keys: redisKeys })
+  const channels = createChannels(pushed)
+  const hints = createWorkerHints({ channels, keys: redisKeys })
   let blocking: RedisConnection | null = null
   const polls = createTurnPolls((agent, run) => {
     // Only for workers without Redis.
@@ -134,7 +136,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>
-    createLogSubscriber({ redis: pushed, keys: redisKeys, ...handlers })
+    createLogSubscriber({ channels, keys: redisKeys, ...handlers })
   const onSnapshots = ({ turnNumber: turn, ...sent }: SentSnapshots) =>
     logger[sent.reason === 'join' ? 'debug' : 'info']({ ...sent, turn }, 'sent a snapshot to viewers')
   const hub = createHub({
@@ -175,7 +177,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const onLimit = (setting: string) => metrics.limitRejections.inc({ setting })
   const publish = (message: string) => processes.publish(message)
   const sharing = shareLimits({ id: randomUUID(), rates, streams: () => streams, publish })
-  const processes = createProcessChannel({ redis, pushed, keys: redisKeys, onMessage: sharing.heard })
+  const processes = createProcessChannel({ redis, channels, keys: redisKeys, onMessage: sharing.heard })
   const streams = createOpenStreams({
     ...{ keys, tokens, revocations, limits: config.streamLimits, elsewhere: sharing.elsewhere, onLimit },
     onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'closed streams of revoked or expired keys or tokens'),

@@ -2,8 +2,7 @@
  * A turn's end between its commit and its announcement, when Redis restarts or is wiped and the next turn is canceled or interrupted: the log that is
  * opened anew tells every turn that has ended, with what it wrote. On a real Postgres and a real Redis, with two hubs.
  */
-import type { LogAnnouncer } from '@rivulet/broker'
-import { createLogSubscriber, encodeEvent } from '@rivulet/broker'
+import { createChannels, createLogSubscriber, decodeByteText, encodeEvent, type LogAnnouncer } from '@rivulet/broker'
 import { type Cursor, createTaskBody, createTurnBody, type Event, type EventOf, type Message } from '@rivulet/protocol'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -95,7 +94,7 @@ test('a turn that ended before its log knew of it is announced as queued and as 
   await scene.ending('committed').cancel(tenant, task, {}, unaudited)
   await scene.speak(await scene.claim((await scene.queue('four')).id))
   await scene.rest()
-  const events = (await reader.read(task, '0-0', 100)).map(({ json }): Event => JSON.parse(json))
+  const events = (await reader.read(task, '0-0', 100)).map(({ json }): Event => JSON.parse(decodeByteText(json)))
   const ofThird = events.filter(event => event.turn === 3).map(({ type }) => type)
   expect(ofThird).toEqual(['turn.queued', 'turn.finished'])
 })
@@ -211,7 +210,7 @@ async function openScene() {
       limits: { viewerBytes: 1_000_000, viewerStallMs: 30_000, snapshotBytes: 1_000_000 },
       subscribe: handlers => {
         onReset = handlers.onReset
-        return createLogSubscriber({ redis: pushed, keys, ...handlers })
+        return createLogSubscriber({ channels: createChannels(pushed), keys, ...handlers })
       },
     })
     onTestFinished(() => hub.close(0))

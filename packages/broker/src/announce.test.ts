@@ -1,6 +1,8 @@
 /** The server's announcements, against a real Redis: written once, in order, and never into the turn of another worker. */
 import { describe, expect, test } from 'vitest'
 import { finished, newTask, note, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
+import { decodeByteText } from './byte-text.ts'
+import { createChannels } from './channels.ts'
 import { createLogAnnouncer, createLogSubscriber } from './event-log.ts'
 
 describe('an announcement', () => {
@@ -27,7 +29,7 @@ describe('an announcement', () => {
     await logs.announcer.announce({ task, epoch: 1, running: false, entries: [queued(task)] })
     const { result, cursor } = await logs.announcer.announce({ task, entries: [queued(task), queued(task, 2)] })
     expect([result, cursor]).toEqual(['ok', '1-2'])
-    expect((await logs.reader.read(task, '0-0', 10)).map(({ json }) => JSON.parse(json).turn)).toEqual([1, 2])
+    expect((await logs.reader.read(task, '0-0', 10)).map(({ json }) => JSON.parse(decodeByteText(json)).turn)).toEqual([1, 2])
   })
 
   test('without an epoch does not open a log', async () => {
@@ -147,7 +149,11 @@ describe('retention', () => {
     await impatient.announce({ task, epoch: 3, running: true, entries: [started(task, 3, 2)] })
     // The second turn was queued before the end of the first one and still waits, so that is announced again.
     expect(
-      (await logs.reader.read(task, '0-0', 10)).map(({ cursor, json }) => [cursor, JSON.parse(json).type, JSON.parse(json).turn]),
+      (await logs.reader.read(task, '0-0', 10)).map(({ cursor, json }) => [
+        cursor,
+        JSON.parse(decodeByteText(json)).type,
+        JSON.parse(decodeByteText(json)).turn,
+      ]),
     ).toEqual([
       ['3-1', 'turn.queued', 2],
       ['3-2', 'turn.started', 2],
@@ -184,7 +190,7 @@ describe('retention', () => {
     const task = newTask()
     const removed: string[] = []
     const handlers = { onPush: () => {}, onReset: () => {}, onRemoved: (gone: string) => removed.push(gone) }
-    await createLogSubscriber({ redis: logs.connect(), keys: logs.keys, ...handlers }).follow(task)
+    await createLogSubscriber({ channels: createChannels(logs.connect()), keys: logs.keys, ...handlers }).follow(task)
     await logs.announcer.announce({ task, epoch: 1, running: false, entries: [queued(task)] })
     await logs.announcer.remove(task)
     expect(await logs.reader.state(task)).toBeNull()

@@ -1,7 +1,8 @@
 /** Every outcome of the append script, against a real Redis. */
 import { describe, expect, test } from 'vitest'
 import { newTask, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
-import { encodeEvent } from './event-log.ts'
+import { decodeByteText } from './byte-text.ts'
+import { encodeEvent, type LogEntry } from './event-log.ts'
 
 type Logs = ReturnType<typeof openLogs>
 
@@ -38,7 +39,7 @@ describe('an append', () => {
     await logs.writer.append([notes(task, 2, 1, 'a', 'b')])
     expect(await logs.writer.append([notes(task, 2, 2, 'b', 'c', 'd')])).toEqual(['ok'])
     const entries = await logs.reader.read(task, '2-2', 100)
-    expect(entries.map(({ cursor, json }) => [cursor, JSON.parse(json).data])).toEqual([
+    expect(entries.map(({ cursor, json }) => [cursor, eventOf({ json }).data])).toEqual([
       ['2-2', 'a'],
       ['2-3', 'b'],
       ['2-4', 'c'],
@@ -131,8 +132,8 @@ describe('an append', () => {
     const text = 'line\nbreak \u2028 "quoted" \\ 😀'
     await logs.writer.append([notes(task, 2, 1, text)])
     const [push] = await received(1)
-    expect(JSON.parse(push?.entries[0]?.json ?? '').data).toBe(text)
-    expect(JSON.parse((await logs.reader.read(task, '2-2', 1))[0]?.json ?? '').data).toBe(text)
+    expect(eventOf(push?.entries[0]).data).toBe(text)
+    expect(eventOf((await logs.reader.read(task, '2-2', 1))[0]).data).toBe(text)
   })
 })
 
@@ -157,3 +158,7 @@ test('each push carries the cursor before it, so that pushes follow each other w
   const stored = await logs.reader.read(task, '0-0', 100)
   expect(pushes.flatMap(({ entries }) => entries)).toEqual(stored)
 })
+
+function eventOf(entry: Pick<LogEntry, 'json'> | undefined) {
+  return JSON.parse(entry ? decodeByteText(entry.json) : 'null')
+}

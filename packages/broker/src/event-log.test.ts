@@ -3,6 +3,8 @@ import { type Event, formatCursor } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { finished, newTask, note, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
+import { decodeByteText, encodeByteText } from './byte-text.ts'
+import { createChannels } from './channels.ts'
 import { createLogSubscriber, encodeEvent, type Push, parsePush } from './event-log.ts'
 
 const task = newTask()
@@ -15,20 +17,29 @@ describe('a push', () => {
       .map((text): Event => note(task, text.toWellFormed()))
     fc.assert(
       fc.property(position, fc.array(fc.record({ cursor: position, event }), { minLength: 1, maxLength: 5 }), (previous, entries) => {
-        const written = entries.map(({ cursor, event }) => ({ cursor, json: encodeEvent(event).json }))
-        const message = [previous, ...written.flatMap(({ cursor, json }) => [cursor, json])].join('\n')
-        expect(parsePush(task, message)).toEqual({ task, previous, entries: written })
+        const written = entries.map(({ cursor, event }) => ({ cursor, json: encodeByteText(encodeEvent(event).json) }))
+        const message = [previous, ...written.flatMap(({ cursor, json }) => [cursor, decodeByteText(json)])].join('\n')
+        expect(parsePush(task, Buffer.from(message))).toEqual({ task, previous, entries: written })
       }),
       { numRuns: 50 },
     )
   })
 
-  test.each(['', 'hello', '1', '1-', '-1', '1-1x\n1-2\n{}', '1-1\nnot a cursor\n{}', '\n\n\n', '1-1\n99999999999999999999-1\n{}'])(
-    'that is malformed (%j) is ignored',
-    message => {
-      expect(parsePush(task, message)).toBeNull()
-    },
-  )
+  test.each([
+    '',
+    'hello',
+    '1',
+    '1-',
+    '-1',
+    '1-12',
+    '1-1\n1-23',
+    '1-1x\n1-2\n{}',
+    '1-1\nnot a cursor\n{}',
+    '\n\n\n',
+    '1-1\n99999999999999999999-1\n{}',
+  ])('that is malformed (%j) is ignored', message => {
+    expect(parsePush(task, Buffer.from(message))).toBeNull()
+  })
 })
 
 test('an encoded event carries the index of its message', () => {
@@ -62,7 +73,7 @@ describe('reading', () => {
       await logs.redis.xadd(logs.keys.stream(id), '*', ...fields)
     await logs.redis.xadd(logs.keys.stream(id), '18446744073709551615-1', 'event', '{}')
     const entries = await logs.reader.read(id, '0-0', 100)
-    expect(entries.map(({ json }) => json)).toEqual([expect.stringContaining('turn.queued'), '{"half":', '', '', '42', ''])
+    expect(entries.map(({ json }) => decodeByteText(json))).toEqual([expect.stringContaining('turn.queued'), '{"half":', '', '', '42', ''])
   })
 
   test('returns null for a log that does not exist', async () => {
@@ -78,7 +89,7 @@ describe('a subscriber', () => {
     const [followed, other] = [newTask(), newTask()]
     const received: Push[] = []
     const subscriber = createLogSubscriber({
-      redis: logs.connect(),
+      channels: createChannels(logs.connect()),
       keys: logs.keys,
       onPush: push => received.push(push),
       onRemoved: () => {},
@@ -105,7 +116,7 @@ describe('a subscriber', () => {
     const received: Push[] = []
     let resets = 0
     const subscriber = createLogSubscriber({
-      redis: connection,
+      channels: createChannels(connection),
       keys: logs.keys,
       onPush: push => received.push(push),
       onRemoved: () => {},

@@ -6,9 +6,10 @@
  * that may have lost entries under the same epoch.
  */
 import { type AppendResult, type Cursor, defaultLimits, type Event, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
+import { type ByteText, charsOf, cutByteText, readByteText } from './byte-text.ts'
+import { type Channels, publish } from './channels.ts'
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
-import { onConnected, onMessage, publish, subscribe, unsubscribe } from './log-channels.ts'
 import { createScript } from './script.ts'
 import { tellAnswered, tellWorker } from './worker-channel.ts'
 
@@ -39,7 +40,7 @@ export type Announcement = {
   entries: readonly { key: string; event: Event }[]
 }
 
-export type LogEntry = { cursor: Cursor; json: string }
+export type LogEntry = { cursor: Cursor; json: ByteText }
 
 /** The message that subscribers receive when a log grows: the entries, and the cursor before them. */
 export type Push = { task: TaskId; previous: Cursor; entries: LogEntry[] }
@@ -164,83 +165,69 @@ export function createLogReader({ redis, keys }: { redis: RedisConnection; keys:
 
   /** Up to `count` entries from a cursor on, that entry included, and not beyond `to`, if given. */
   async function read(task: TaskId, from: Cursor, count: number, to?: Cursor): Promise<LogEntry[]> {
-    return entriesOf(await redis.xrange(keys.stream(task), from, to ?? '+', 'COUNT', count))
+    return entriesOf(await redis.xrangeBuffer(keys.stream(task), from, to ?? '+', 'COUNT', count))
   }
 }
 
 export type LogSubscriber = ReturnType<typeof createLogSubscriber>
 
-/**
- * Receives the pushes of the followed logs on one connection. Pushes are lost when the connection breaks or Redis drops a slow subscriber.
- * `onReset` is called once the subscriber receives pushes again; the caller must then read what it missed from the logs.
- */
+/** Receives the pushes of the followed logs. After `onReset`, the caller must read from the logs what it missed. */
 export function createLogSubscriber({
-  redis,
+  channels,
   keys,
   onPush,
   onRemoved,
   onReset,
 }: {
-  redis: RedisConnection
+  channels: Channels
   keys: Keys
   onPush: (push: Push) => void
   onRemoved: (task: TaskId) => void
   onReset: () => void
 }) {
-  const followed = new Set<string>()
-  let hasConnected = redis.status === 'ready'
-  onMessage(redis, (channel, message) => {
-    const task = keys.taskOfChannel(channel)
-    if (message === removedMessage) return onRemoved(task)
-    const push = parsePush(task, message)
-    if (push) onPush(push)
-  })
-  onConnected(redis, () => {
-    if (hasConnected) void resubscribe()
-    hasConnected = true
-  })
-  return { follow, unfollow }
+  channels.onReset(onReset)
+  return { follow, unfollow: (task: TaskId) => channels.leave(keys.channel(task)) }
 
   /** Resolves when every later write will be pushed. */
   async function follow(task: TaskId): Promise<void> {
-    followed.add(task)
-    await subscribe(redis, [keys.channel(task)])
+    await channels.hear(keys.channel(task), { handle: message => take(task, message), isSharded: true })
   }
 
-  async function unfollow(task: TaskId): Promise<void> {
-    followed.delete(task)
-    await unsubscribe(redis, keys.channel(task))
-  }
-
-  async function resubscribe(): Promise<void> {
-    try {
-      if (followed.size > 0) await subscribe(redis, Array.from(followed, keys.channel))
-      onReset()
-    } catch {
-      // The connection broke again: the next one resubscribes.
-    }
+  function take(task: TaskId, message: Buffer): void {
+    const push = parsePush(task, message)
+    if (push) onPush(push)
+    else if (message.toString() === removedMessage) onRemoved(task)
   }
 }
 
 /** The push in a message, or null when the message is not a push. */
-export function parsePush(task: TaskId, message: string): Push | null {
-  const lines = message.split('\n')
-  const previous = parseCursor(lines[0] ?? '')
+export function parsePush(task: TaskId, message: Buffer): Push | null {
+  const bytes = readByteText(message)
+  const chars = charsOf(bytes)
+  let end = chars.indexOf('\n')
+  const previous = end === -1 ? null : parseCursor(chars.slice(0, end))
   if (previous === null) return null
   const entries: LogEntry[] = []
-  for (let i = 1; i + 1 < lines.length; i += 2) {
-    const cursor = parseCursor(lines[i] ?? '')
+  while (end < chars.length) {
+    const middle = chars.indexOf('\n', end + 1)
+    const cursor = middle === -1 ? null : parseCursor(chars.slice(end + 1, middle))
     if (cursor === null) return null
-    entries.push({ cursor, json: lines[i + 1] ?? '' })
+    const next = chars.indexOf('\n', middle + 1)
+    end = next === -1 ? chars.length : next
+    entries.push({ cursor, json: cutByteText(bytes, middle + 1, end) })
   }
   return { task, previous, entries }
 }
 
 /** An entry that another program wrote, without our field `event`, gets empty JSON: readers count and skip it. */
-function entriesOf(rows: [string, string[]][]): LogEntry[] {
+function entriesOf(rows: [Buffer, Buffer[]][]): LogEntry[] {
   return rows.flatMap(([id, fields]) => {
-    const cursor = parseCursor(id)
-    const at = fields.indexOf('event')
-    return cursor ? [{ cursor, json: at % 2 === 0 ? (fields[at + 1] ?? '') : '' }] : []
+    const cursor = parseCursor(id.toString('latin1'))
+    const at = fields.findIndex((name, i) => i % 2 === 0 && name.equals(eventField))
+    const json = at === -1 ? undefined : fields[at + 1]
+    return cursor ? [{ cursor, json: readByteText(json ?? noBytes) }] : []
   })
 }
+
+const eventField = Buffer.from('event')
+const noBytes = Buffer.alloc(0)

@@ -1,4 +1,6 @@
 /** Redis for writers and readers alike: the log of events and the queue of turns. */
+export { type ByteText, charsOf, decodeByteText, encodeByteText } from './byte-text.ts'
+export { type Channels, createChannels } from './channels.ts'
 export { connectRedis, type RedisConnection, whenReady } from './connections.ts'
 export {
   type Append,

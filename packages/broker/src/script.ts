@@ -7,9 +7,9 @@
  */
 import { createHash } from 'node:crypto'
 import { Cluster } from 'ioredis'
+import { publishCommand } from './channels.ts'
 import type { RedisConnection } from './connections.ts'
 import { tagOf } from './keys.ts'
-import { publishCommand } from './log-channels.ts'
 import { readLua } from './lua-source.ts'
 
 /** All keys of a call must belong to one shard. */

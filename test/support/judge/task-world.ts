@@ -2,7 +2,7 @@
  * The life of one task without a process: its rows, its log, and what happens to both, one atomic step at a time, so that a test can put
  * anything else between two steps. The log can lose its end or all of itself; then it is opened anew, under the rules of the real one.
  */
-import type { LogEntry, LogState, Push } from '@rivulet/broker'
+import { decodeByteText, encodeByteText, type LogEntry, type LogState, type Push } from '@rivulet/broker'
 import {
   applyEvent,
   type Content,
@@ -268,7 +268,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
 
   function saidSince(from: number): TaskState {
     const entries = (log?.entries ?? []).filter(({ cursor }) => epochOf(cursor) >= from)
-    const events = entries.map(({ json, cursor }) => ({ event: JSON.parse(json) as Event, cursor }))
+    const events = entries.map(({ json, cursor }) => ({ event: JSON.parse(decodeByteText(json)) as Event, cursor }))
     return events.reduce((before, { event, cursor }) => applyEvent(before, event, cursor), emptyState)
   }
 
@@ -345,7 +345,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     if (end === -1) return { kept: from, waiting: [] }
     const isEnded = (key: string) => from.entries.some(entry => entry.key === key.replace('queued', 'finished'))
     const gone = from.entries.slice(0, end + 1).filter(({ key }) => key?.startsWith('queued:') && !isEnded(key))
-    const waiting = gone.map(({ key = '', json }) => ({ key, event: JSON.parse(json) as Event }))
+    const waiting = gone.map(({ key = '', json }) => ({ key, event: JSON.parse(decodeByteText(json)) as Event }))
     return { kept: { ...from, isWhole: false, entries: from.entries.slice(end + 1) }, waiting }
   }
 
@@ -356,7 +356,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     const added = entries.flatMap(({ key, event }) => {
       if (key && (open.entries.some(entry => entry.key === key) || isDone(open, key))) return []
       open.seq += 1
-      const entry = { cursor: formatCursor(open.epoch, open.seq), json: JSON.stringify(event), ...(key && { key }) }
+      const entry = { cursor: formatCursor(open.epoch, open.seq), json: encodeByteText(JSON.stringify(event)), ...(key && { key }) }
       open.entries.push(entry)
       return [entry]
     })

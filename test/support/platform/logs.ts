@@ -50,7 +50,7 @@ export function openLogs({
   async function listen(task: string): Promise<{ pushes: Push[]; heard(count: number): Promise<Push[]> }> {
     const subscriber = connect()
     const pushes: Push[] = []
-    subscriber.on('message', (_, message: string) => {
+    subscriber.on('messageBuffer', (_, message: Buffer) => {
       const push = parsePush(task, message)
       if (push) pushes.push(push)
     })

@@ -1,4 +1,4 @@
-import type { LogEntry, LogReader } from '@rivulet/broker'
+import { encodeByteText, type LogEntry, type LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, formatCursor } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { readLog } from './log-fold.ts'
@@ -40,7 +40,7 @@ async function readAll(log: LogReader, from: Cursor, to?: Cursor): Promise<LogEn
 
 /** With entries of so many bytes each; `pages` are the bytes of what was read at a time. */
 function createLog(sizes: number[]) {
-  let entries = sizes.map((bytes, i): LogEntry => ({ cursor: formatCursor(1, i + 1), json: 'x'.repeat(bytes) }))
+  let entries = sizes.map((bytes, i): LogEntry => ({ cursor: formatCursor(1, i + 1), json: encodeByteText('x'.repeat(bytes)) }))
   const pages: number[] = []
   const log: LogReader = {
     state: async () => null,

@@ -1,5 +1,5 @@
 /** Reads the log of a task from Redis, in pages, and folds it. */
-import type { LogEntry, LogReader } from '@rivulet/broker'
+import { decodeByteText, type LogEntry, type LogReader } from '@rivulet/broker'
 import {
   applyOrSkip,
   type Cursor,
@@ -99,7 +99,12 @@ function isLoss(error: unknown): boolean {
 }
 
 /** The event of an entry, or null if the entry is not an event of this task. */
-export function decodeEntry(task: TaskId, { json }: Pick<LogEntry, 'json'>): Event | null {
+export function decodeEntry(task: TaskId, { json }: LogEntry): Event | null {
+  return decodeEvent(task, decodeByteText(json))
+}
+
+/** Null if the JSON is not an event of this task. */
+export function decodeEvent(task: TaskId, json: string): Event | null {
   try {
     const event = parseEvent(JSON.parse(json))
     return event?.task === task ? event : null

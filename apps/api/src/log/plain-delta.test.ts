@@ -3,10 +3,10 @@ import { encodeEvent } from '@rivulet/broker'
 import { type Event, parseEvent } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createPlainDeltas } from './plain-delta.ts'
+import { indexOfDelta } from './plain-delta.ts'
 
 const task = randomUUID()
-const { indexOf } = createPlainDeltas(task)
+const indexOf = (json: string) => indexOfDelta(task, json)
 const stamp = { task, turn: 1, attempt: 0, at: 1_700_000_000_000 }
 
 test('every text delta that a worker writes is recognised, whatever its text', () => {

@@ -116,9 +116,9 @@ export function createChannel(deps: ChannelDeps): Channel {
   }
 
   function flush(): void {
-    settleEnded()
+    if (waits.size > 0) settleEnded()
     const from = fedTo
-    const frames = feed.ring.after(from) ?? []
+    const frames = feed.takeFresh()
     fedTo = feed.position()
     if (frames.length > 0) {
       const batch = { from, to: fedTo, shared: share(frames) }
@@ -127,7 +127,7 @@ export function createChannel(deps: ChannelDeps): Channel {
     } else if (feed.isSettled()) {
       for (const viewer of viewers) viewer.pump()
     }
-    feed.ring.trim(slowest(viewers), viewerBytes)
+    if (feed.ring.isOverfull()) feed.ring.trim(slowest(viewers), viewerBytes)
   }
 
   function skipAll(): void {

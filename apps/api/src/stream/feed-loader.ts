@@ -18,7 +18,7 @@ import {
 import { decodeEntry, readLog } from '../log/log-fold.ts'
 import type { TaskVersion } from '../store/reads/tasks.ts'
 import type { Ground } from './feed-state.ts'
-import { createFrameRing, type FrameRing } from './frame-ring.ts'
+import { FrameRing } from './frame-ring.ts'
 import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
 import type { SnapshotBase } from './snapshot.ts'
 import { encodeEntry } from './sse-frame.ts'
@@ -60,7 +60,7 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry, ringBytes }:
 
   /** Null where it lacks something. */
   async function loadLog(known: LogState): Promise<Loaded | 'again' | null> {
-    const ring = createFrameRing(ringBytes)
+    const ring = new FrameRing(ringBytes)
     const spans = createMessageSpans()
     let state: TaskState = emptyState
     for await (const page of readLog(log, task, known.begin ?? origin, known.cursor)) {
@@ -79,7 +79,7 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry, ringBytes }:
     const base = await loadBase(0)
     return {
       ground: 'rows',
-      ring: createFrameRing(ringBytes),
+      ring: new FrameRing(ringBytes),
       state: emptyState,
       spans: createMessageSpans(),
       base,
@@ -94,7 +94,7 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry, ringBytes }:
       return { ...before, cursor: entry.cursor }
     }
     spans.take(before.cursor, entry.cursor, event)
-    frames.push(encodeEntry(entry, event))
+    frames.push(encodeEntry(entry, event, frames.slab))
     frames.trim(null, 0)
     return applyOrSkip(before, event, entry.cursor, onBadEntry)
   }

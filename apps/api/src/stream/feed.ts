@@ -8,13 +8,14 @@
 import type { LogEntry, LogState, Push } from '@rivulet/broker'
 import { type Cursor, compareCursors, type SnapshotReason, type TaskId, type TaskStatus } from '@rivulet/protocol'
 import { foldBetween, isBeforeLog, readLog } from '../log/log-fold.ts'
-import { createEntryFrames } from './entry-frame.ts'
+import { frameEntry } from './entry-frame.ts'
 import { createFeedLoader, type FeedLoaderDeps, type Loaded, lacksSomething } from './feed-loader.ts'
 import { type FeedChange, type FeedState, nextFeedState } from './feed-state.ts'
-import { createFrameRing, type FrameRing } from './frame-ring.ts'
+import { FrameRing } from './frame-ring.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import type { MessageSpan } from './messages/message-spans.ts'
 import type { SnapshotBase } from './snapshot.ts'
+import type { Frame } from './sse-frame.ts'
 import { createTaskView, type SharedSnapshot } from './task-view.ts'
 
 export type Feed = {
@@ -61,6 +62,8 @@ export type Feed = {
   take(push: Push): void
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
+  /** The frames that came since the last call. */
+  takeFresh(): readonly Frame[]
   lastHeardAt(): number
   /** When the newest entry was written, by the clock of its writer; 0 before there was one. */
   lastSaidAt(): number
@@ -82,18 +85,16 @@ export type FeedDeps = FeedLoaderDeps & {
 /** One life of the log: from a load to the next one. `number` counts the loads. */
 type Life = { number: number; ring: FrameRing; pages: LogPages }
 
-/** When it was written is read from a delta only when it is asked for. */
-type NewestEntry = LogEntry | { at: number }
-
 export function createFeed(deps: FeedDeps): Feed {
   const { task, log, loadBase, loadVersion, snapshotBytes, ringBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
   const loader = createFeedLoader(deps)
-  const frameOf = createEntryFrames(task)
-  let life: Life = { number: 0, ring: createFrameRing(ringBytes), pages: createLogPages({ log, task, kept }) }
+  let life: Life = { number: 0, ring: new FrameRing(ringBytes), pages: createLogPages({ log, task, kept }) }
   const view = createTaskView({ snapshotBytes, loadBase, bytesSince, ring: () => life.ring, onBadEntry })
   let state: FeedState = { at: 'rest', source: { ground: 'rows', endCursor: null } }
+  /** The frames since the channel took them. */
+  let fresh: Frame[] = []
   let heardAt = performance.now()
-  let newest: NewestEntry = { at: 0 }
+  let hasHeard = false
   /** The fold of deltas that the ring no longer has. */
   let folding: Promise<void> | null = null
 
@@ -129,8 +130,9 @@ export function createFeed(deps: FeedDeps): Feed {
     snapshot: view.snapshot,
     take,
     check,
-    lastHeardAt: () => heardAt,
-    lastSaidAt: () => ('json' in newest ? Number(/"at":(\d+)/.exec(newest.json)?.[1]) : newest.at),
+    takeFresh,
+    lastHeardAt,
+    lastSaidAt: () => life.ring.newest?.saidAt ?? 0,
   }
 
   /** The only change of its state. */
@@ -144,20 +146,34 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   function take(push: Push): void {
-    heardAt = performance.now()
+    hasHeard = true
     if (state.at === 'reading') {
       state.pushed.push(push)
       return
     }
     if (state.source.ground === 'live' && push.previous === view.position()) {
-      for (const entry of push.entries) apply(entry)
-      view.settle()
+      let isText = true
+      for (const entry of push.entries) isText = apply(entry) && isText
+      if (!isText) view.settle()
       onFrames()
       return
     }
     const last = push.entries.at(-1)
     if (last && compareCursors(last.cursor, view.position()) <= 0) return
     read(catchUp).catch(onError)
+  }
+
+  function takeFresh(): readonly Frame[] {
+    const frames = fresh
+    fresh = []
+    return frames
+  }
+
+  /** The hub asks once a second. To read the clock for each push would take longer than the rest of this. */
+  function lastHeardAt(): number {
+    if (hasHeard) heardAt = performance.now()
+    hasHeard = false
+    return heardAt
   }
 
   async function known(): Promise<void> {
@@ -217,6 +233,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function install(loading: Loaded, stored: SnapshotBase | null): void {
     life = { number: life.number + 1, ring: loading.ring, pages: createLogPages({ log, task, kept }) }
+    fresh = []
     change({ kind: 'loaded', ground: loading.ground })
     view.replace(loading, stored)
     heardAt = performance.now()
@@ -236,7 +253,7 @@ export function createFeed(deps: FeedDeps): Feed {
     for await (const page of readLog(log, task, position, known.cursor)) {
       if (isFirst && page[0] && page[0].cursor !== position && !isAtStart) return reload()
       isFirst = false
-      for (const entry of page) apply(entry)
+      for (const entry of page) if (compareCursors(entry.cursor, view.position()) > 0) apply(entry)
     }
     // The log may have lost its end after it was asked for its state.
     if (view.position() !== known.cursor) return reload()
@@ -264,13 +281,16 @@ export function createFeed(deps: FeedDeps): Feed {
     onGap()
   }
 
-  function apply(entry: LogEntry): void {
-    if (compareCursors(entry.cursor, view.position()) <= 0) return
-    const framed = frameOf(entry)
+  /** Returns whether the entry is a delta of a text, by which no turn begins or ends. */
+  function apply(entry: LogEntry): boolean {
+    const { ring } = life
+    const framed = frameEntry(task, entry, ring.slab)
     if (framed?.event === null) view.pass(entry.cursor)
     else view.advance(entry.cursor, framed?.event ?? null)
-    if (!framed) return
-    newest = framed.event ? { at: framed.event.at } : entry
-    life.ring.push(framed.frame)
+    if (framed) {
+      ring.push(framed.frame)
+      fresh.push(framed.frame)
+    }
+    return framed?.event === null
   }
 }

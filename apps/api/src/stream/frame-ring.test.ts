@@ -1,17 +1,17 @@
 import { type Cursor, compareCursors, formatCursor } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createFrameRing } from './frame-ring.ts'
+import { FrameRing } from './frame-ring.ts'
 import { Frame, pieceOf } from './sse-frame.ts'
 
 const KiB = 1024
 
 function frame(cursor: Cursor, bytes = 100) {
-  return new Frame({ cursor, type: 'custom', index: null, event: null }, pieceOf(Buffer.alloc(bytes)), 0)
+  return new Frame({ cursor, type: 'custom', index: null, event: null }, pieceOf(Buffer.alloc(bytes)), 0, false)
 }
 
 function ringOf(count: number, bytes?: number) {
-  const ring = createFrameRing()
+  const ring = new FrameRing()
   for (let seq = 1; seq <= count; seq += 1) ring.push(frame(`1-${seq}`, bytes))
   return ring
 }
@@ -28,7 +28,7 @@ describe('the frames after a cursor', () => {
   })
 
   test('is found also where the cursor is between two entries, and across epochs as numbers', () => {
-    const ring = createFrameRing()
+    const ring = new FrameRing()
     for (const cursor of ['9-9', '10-1', '10-10'] as const) ring.push(frame(cursor))
     expect(cursorsOf(ring.after('9-10'))).toEqual(['10-1', '10-10'])
     expect(cursorsOf(ring.after('10-2'))).toEqual(['10-10'])
@@ -68,6 +68,15 @@ describe('trimming', () => {
     expect(ring.length).toBe(10)
   })
 
+  test('is due only when there is much to drop', () => {
+    const ring = ringOf(650)
+    expect(ring.isOverfull()).toBe(false)
+    for (let seq = 651; !ring.isOverfull(); seq += 1) ring.push(frame(`1-${seq}`))
+    ring.trim(null, 0)
+    expect(ring.length).toBe(655)
+    expect(ring.isOverfull()).toBe(false)
+  })
+
   test('keeps a little for viewers that reconnect, needed or not', () => {
     const ring = ringOf(600)
     ring.trim(null, 0)
@@ -80,7 +89,7 @@ describe('trimming', () => {
     )
     fc.assert(
       fc.property(steps, all => {
-        const ring = createFrameRing()
+        const ring = new FrameRing()
         const pushed: Cursor[] = []
         for (const { bytes, trims, need, limit } of all) {
           const cursor = formatCursor(1, pushed.length + 1)

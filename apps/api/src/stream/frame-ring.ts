@@ -1,82 +1,88 @@
-/** The newest frames of a feed, for a viewer that reconnects soon or whose socket was full. Older frames are dropped beyond a number of bytes. */
+/**
+ * The newest frames of a feed, for a viewer that reconnects soon or whose socket was full. Older frames are dropped beyond a number of bytes.
+ *
+ * A class, because every delta passes here: with closures each task has its own copy of each method, and a call of it is a cache miss.
+ */
 import { type Cursor, compareCursors } from '@rivulet/protocol'
+import { Slab } from './slab.ts'
 import type { Frame } from './sse-frame.ts'
 
-export type FrameRing = {
-  push(frame: Frame): void
-  /** Drops frames that no viewer needs: all older than `cursor`, and all above `maxBytes` even if a viewer needs them. */
-  trim(cursor: Cursor | null, maxBytes: number): void
-  /** Whether the ring holds everything after a position that the feed has had. */
-  reaches(cursor: Cursor): boolean
-  /** Whether this very entry is in the ring. */
-  holds(cursor: Cursor): boolean
-  /** The frames after a position that the feed has had, or null when the ring does not reach back to it. */
-  after(cursor: Cursor): readonly Frame[] | null
-  readonly length: number
-}
+/** Frames are dropped many at a time, because the oldest ones are no longer in the caches of the processor. */
+const trimmedBytes = 16 * 1024
 
-/** @param keptBytes kept in any case, for viewers that reconnect */
-export function createFrameRing(keptBytes = 64 * 1024): FrameRing {
-  let frames: Frame[] = []
-  /** Where in `frames` the ring begins; those before are forgotten. */
-  let start = 0
-  let bytes = 0
+export class FrameRing {
+  /** Where its frames are encoded. */
+  readonly slab = new Slab()
+  readonly #keptBytes: number
+  #frames: Frame[] = []
+  /** Where in `#frames` the ring begins; those before are forgotten. */
+  #start = 0
+  #bytes = 0
   /** The last cursor that was forgotten: the ring holds everything after it. */
-  let forgotten: Cursor | null = null
+  #forgotten: Cursor | null = null
 
-  return {
-    push(frame) {
-      frames.push(frame)
-      bytes += frame.to - frame.from
-    },
-    trim,
-    reaches,
-    holds,
-    after,
-    get length() {
-      return frames.length - start
-    },
+  /** @param keptBytes kept in any case, for viewers that reconnect */
+  constructor(keptBytes = 64 * 1024) {
+    this.#keptBytes = keptBytes
   }
 
-  function trim(cursor: Cursor | null, maxBytes: number): void {
-    while (start < frames.length && bytes > keptBytes) {
-      const oldest = frames[start]
-      if (!oldest || (bytes <= maxBytes && cursor && compareCursors(oldest.cursor, cursor) > 0)) break
-      forgotten = oldest.cursor
-      bytes -= oldest.to - oldest.from
-      start += 1
+  get length(): number {
+    return this.#frames.length - this.#start
+  }
+
+  get newest(): Frame | null {
+    return this.#frames.at(-1) ?? null
+  }
+
+  push(frame: Frame): void {
+    this.#frames.push(frame)
+    this.#bytes += frame.to - frame.from
+  }
+
+  /** Whether there is enough to drop. */
+  isOverfull(): boolean {
+    return this.#bytes > this.#keptBytes + trimmedBytes
+  }
+
+  /** Drops frames that no viewer needs: all older than `cursor`, and all above `maxBytes` even if a viewer needs them. */
+  trim(cursor: Cursor | null, maxBytes: number): void {
+    while (this.#start < this.#frames.length && this.#bytes > this.#keptBytes) {
+      const oldest = this.#frames[this.#start]
+      if (!oldest || (this.#bytes <= maxBytes && cursor && compareCursors(oldest.cursor, cursor) > 0)) break
+      this.#forgotten = oldest.cursor
+      this.#bytes -= oldest.to - oldest.from
+      this.#start += 1
     }
     // Now and then, or forgotten frames would stay in memory; not each time, because the rest is copied.
-    if (start > frames.length / 2) {
-      frames = frames.slice(start)
-      start = 0
+    if (this.#start > this.#frames.length / 2) {
+      this.#frames = this.#frames.slice(this.#start)
+      this.#start = 0
     }
   }
 
-  function reaches(cursor: Cursor): boolean {
-    return !forgotten || compareCursors(cursor, forgotten) >= 0
+  /** Whether the ring holds everything after a position that the feed has had. */
+  reaches(cursor: Cursor): boolean {
+    return !this.#forgotten || compareCursors(cursor, this.#forgotten) >= 0
   }
 
-  function holds(cursor: Cursor): boolean {
-    const found = findAfter(cursor)
-    return found > start && frames[found - 1]?.cursor === cursor
+  /** Whether this very entry is in the ring. */
+  holds(cursor: Cursor): boolean {
+    const found = this.#findAfter(cursor)
+    return found > this.#start && this.#frames[found - 1]?.cursor === cursor
   }
 
-  function after(cursor: Cursor): readonly Frame[] | null {
-    if (!reaches(cursor)) return null
-    const found = findAfter(cursor)
-    return found === frames.length ? [] : frames.slice(found)
+  /** The frames after a position that the feed has had, or null when the ring does not reach back to it. */
+  after(cursor: Cursor): readonly Frame[] | null {
+    return this.reaches(cursor) ? this.#frames.slice(this.#findAfter(cursor)) : null
   }
 
   /** The first position whose cursor is greater. */
-  function findAfter(cursor: Cursor): number {
-    let low = start
-    let high = frames.length
-    // Nearly every viewer has everything but the newest.
-    if (high - low > 1 && frames[high - 2]?.cursor === cursor) return high - 1
+  #findAfter(cursor: Cursor): number {
+    let low = this.#start
+    let high = this.#frames.length
     while (low < high) {
       const middle = (low + high) >> 1
-      const frame = frames[middle]
+      const frame = this.#frames[middle]
       if (frame && compareCursors(frame.cursor, cursor) <= 0) low = middle + 1
       else high = middle
     }

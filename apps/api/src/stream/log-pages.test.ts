@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { LogReader } from '@rivulet/broker'
+import { encodeByteText, type LogReader } from '@rivulet/broker'
 import { origin } from '@rivulet/protocol'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createKeptParts, createLogPages, type LogPages } from './log-pages.ts'
@@ -30,7 +30,7 @@ test('a part holds its bytes, and no event that was parsed to frame them, becaus
 function logThatSays(word: string) {
   const event = { type: 'custom', task, turn: 1, attempt: 1, at: 1, name: 'note', data: word }
   return {
-    read: vi.fn(async () => [{ cursor: '1-1' as const, json: JSON.stringify(event) }]),
+    read: vi.fn(async () => [{ cursor: '1-1' as const, json: encodeByteText(JSON.stringify(event)) }]),
     state: async () => ({ cursor: '1-1' as const, epoch: 1, number: 1, isWhole: true, isStale: false }),
   } satisfies LogReader
 }

@@ -8,7 +8,7 @@ import type { LogEntry, LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, type TaskId } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
 import { isBeforeLog, nextCount } from '../log/log-fold.ts'
-import { createEntryFrames } from './entry-frame.ts'
+import { frameEntry } from './entry-frame.ts'
 import type { Frame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 
@@ -43,7 +43,6 @@ export function createKeptParts(): KeptParts {
 /** For one life of a log: what is kept of it is never taken for that of another. */
 export function createLogPages({ log, task, kept }: { log: LogReader; task: TaskId; kept: KeptParts }) {
   const life = randomUUID()
-  const frameOf = createEntryFrames(task)
   const reading = new Map<Cursor, Promise<Page>>()
   return { after }
 
@@ -81,9 +80,9 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: Task
     let frames: Frame[] = []
     let bytes = 0
     for (const [i, entry] of entries.entries()) {
-      const framed = frameOf(entry)
+      const framed = frameEntry(task, entry)
       // Without its event, because the room for what is kept is counted in bytes.
-      if (framed) frames.push(framed.event ? framed.frame.withoutEvent() : framed.frame)
+      if (framed) frames.push(framed.event ? framed.frame.copied(null) : framed.frame)
       bytes += entry.json.length
       if (bytes < writeBytes && i < entries.length - 1) continue
       parts.push({ to: entry.cursor, shared: frames.length > 0 ? share(frames) : null })

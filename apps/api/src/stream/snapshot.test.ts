@@ -1,3 +1,4 @@
+import { decodeByteText } from '@rivulet/broker'
 import {
   applyEvent,
   type Event,
@@ -26,7 +27,8 @@ test('with the events after it, it is the whole: at any moment of any task, with
     const log: { cursor: `${number}-${number}`; event: Event }[] = []
     const world = createTaskWorld({
       random,
-      onPush: ({ entries }) => log.push(...entries.map(({ cursor, json }) => ({ cursor, event: JSON.parse(json) as Event }))),
+      onPush: ({ entries }) =>
+        log.push(...entries.map(({ cursor, json }) => ({ cursor, event: JSON.parse(decodeByteText(json)) as Event }))),
     })
     const taken: { state: TaskState; at: number }[] = []
     let state = emptyState

@@ -1,3 +1,4 @@
+import { encodeByteText } from '@rivulet/broker'
 import type { Event } from '@rivulet/protocol'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import fc from 'fast-check'
@@ -8,7 +9,7 @@ const task = '0198c0de-0000-7000-8000-000000000001'
 
 test('an entry is one frame: its cursor, its type, and its JSON as it stands in the log', () => {
   const json = `{"type":"custom","task":"${task}","turn":1,"attempt":1,"at":1,"name":"n","data":1,"later":"unknown to us"}`
-  const frame = encodeEntry({ cursor: '2-7', json }, JSON.parse(json))
+  const frame = encodeEntry({ cursor: '2-7', json: encodeByteText(json) }, JSON.parse(json))
   expect(frame.cursor).toBe('2-7')
   expect(frame.bytes.toString()).toBe(`id: 2-7\nevent: custom\ndata: ${json}\n\n`)
 })
@@ -23,7 +24,7 @@ test('[input 45] nothing that an agent says, and nothing that stands in a log, b
       const event: Event = { type: 'custom', task, turn: 1, attempt: 1, at: 1, name, data }
       // White space between tokens is JSON too, if another writer wrote it.
       const json = JSON.stringify(event).replace('{', `{${space}`)
-      const events = parse(encodeEntry({ cursor: '1-1', json }, event).bytes)
+      const events = parse(encodeEntry({ cursor: '1-1', json: encodeByteText(json) }, event).bytes)
       expect(events).toHaveLength(1)
       expect(events[0]).toMatchObject({ id: '1-1', event: 'custom' })
       expect(JSON.parse(events[0]?.data ?? '')).toEqual(event)

@@ -4,8 +4,9 @@
  * Nothing a client or an agent says can break out of a frame: the id is two numbers, the event one of a closed set of names, and the data one
  * line of JSON.
  */
-import type { LogEntry } from '@rivulet/broker'
+import { type ByteText, charsOf, encodeByteText, type LogEntry } from '@rivulet/broker'
 import { type Cursor, type Event, parseEvent, type TokenEvent, type WireEvent } from '@rivulet/protocol'
+import type { Slab } from './slab.ts'
 
 export type StreamEvent = Event | WireEvent | TokenEvent
 export type FrameType = StreamEvent['type']
@@ -26,17 +27,20 @@ export class Frame implements Piece {
   readonly source: Buffer
   readonly from: number
   readonly to: number
+  /** Whether nothing but the frame is in its chunk. */
+  readonly isChunk: boolean
   readonly #jsonFrom: number
   #event: StreamEvent | null
 
   /** @param head how long the frame is before its JSON, after which come two line feeds */
-  constructor(known: FrameKnown, { source, from, to }: Piece, head: number) {
+  constructor(known: FrameKnown, { source, from, to }: Piece, head: number, isChunk: boolean) {
     this.cursor = known.cursor
     this.type = known.type
     this.index = known.index
     this.source = source
     this.from = from
     this.to = to
+    this.isChunk = isChunk
     this.#jsonFrom = from + head
     this.#event = known.event
   }
@@ -50,47 +54,62 @@ export class Frame implements Piece {
     return this.#event
   }
 
+  /** When the event of a log was written, by the clock of its writer. An event that was not parsed is a delta as we write it, in which this comes early. */
+  get saidAt(): number {
+    if (this.#event && 'at' in this.#event) return this.#event.at
+    return Number(/"at":(\d+)/.exec(this.source.toString('latin1', this.#jsonFrom, Math.min(this.to, this.#jsonFrom + 200)))?.[1] ?? 0)
+  }
+
   /** The event in the bytes, which have to be an entry of a log. It is not kept. */
   decode(): Event {
     return parseEvent(JSON.parse(this.source.toString('utf8', this.#jsonFrom, this.to - frameEnd.length))) as Event
   }
 
-  /** The same frame at another place. An event that one of the two parses later is not kept by the other, because the ring counts only bytes. */
-  copiedTo(source: Buffer, from: number, event = this.#event): Frame {
-    const { cursor, type, index } = this
-    return new Frame({ cursor, type, index, event }, { source, from, to: from + this.to - this.from }, this.#jsonFrom - this.from)
+  /** The same frame, which keeps its own event: one that it parses later is not kept by this one, because a ring counts only bytes. */
+  copied(event = this.#event): Frame {
+    return new Frame(this.#known(event), this, this.#jsonFrom - this.from, this.isChunk)
   }
 
-  withoutEvent(): Frame {
-    return this.copiedTo(this.source, this.from, null)
+  /** The same frame at another place, in a chunk of several. */
+  copiedTo(source: Buffer, from: number): Frame {
+    return new Frame(this.#known(this.#event), { source, from, to: from + this.to - this.from }, this.#jsonFrom - this.from, false)
+  }
+
+  #known(event: StreamEvent | null): FrameKnown {
+    const { cursor, type, index } = this
+    return { cursor, type, index, event }
   }
 }
 
 type FrameKnown = { cursor: Cursor; type: FrameType; index: number | null; event: StreamEvent | null }
 
 /** The JSON stays as it is in the log, fields that we do not know included; what would break the frame is written anew. */
-export function encodeEntry({ cursor, json }: LogEntry, event: Event): Frame {
+export function encodeEntry({ cursor, json }: LogEntry, event: Event, slab?: Slab): Frame {
   const index = 'index' in event ? (event.index ?? null) : null
-  return encodeFrame(cursor, event.type, /[\r\n]/.test(json) ? JSON.stringify(event) : json, index, event)
+  return encodeFrame(cursor, event.type, /[\r\n]/.test(charsOf(json)) ? encodeByteText(JSON.stringify(event)) : json, index, event, slab)
 }
 
 export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent): Frame {
-  return encodeFrame(cursor, event.type, JSON.stringify(event), null, event)
+  return encodeFrame(cursor, event.type, encodeByteText(JSON.stringify(event)), null, event)
 }
 
 export function encodeFrame(
   cursor: Cursor,
   type: FrameType,
-  json: string,
+  json: ByteText,
   index: number | null = null,
   event: StreamEvent | null = null,
+  slab?: Slab,
 ): Frame {
   const head = `${idField}${cursor}\nevent: ${type}\ndata: `
-  const text = `${head}${json}${frameEnd}`
-  const length = Buffer.byteLength(text)
+  const length = head.length + json.length + frameEnd.length
   const before = chunkHead(length)
-  const source = Buffer.from(`${before}${text}${chunkEnd}`)
-  return new Frame({ cursor, type, index, event }, { source, from: before.length, to: before.length + length }, head.length)
+  const size = before.length + length + chunkEnd.length
+  const start = slab?.take(size) ?? 0
+  const source = slab?.source ?? Buffer.allocUnsafe(size)
+  source.write(before + head + charsOf(json) + frameEnd + chunkEnd, start, 'latin1')
+  const from = start + before.length
+  return new Frame({ cursor, type, index, event }, { source, from, to: from + length }, head.length, true)
 }
 
 /** Stands before so many bytes in a chunked response; `chunkEnd` stands after them. */

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { encodeByteText } from '@rivulet/broker'
 import type { Event } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -21,7 +22,7 @@ test('events that were encoded are decoded once, whatever they contain, and a he
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' })), texts => {
       const events = texts.map((data): Event => ({ type: 'custom', task, turn: 1, attempt: 1, at: 1, name: '\u2028', data }))
-      const shared = share(events.map(event => encodeEntry({ cursor: '1-2', json: JSON.stringify(event) }, event)))
+      const shared = share(events.map(event => encodeEntry({ cursor: '1-2', json: encodeByteText(JSON.stringify(event)) }, event)))
       expect(shared.frames.map(({ cursor, event }) => ({ cursor, event }))).toEqual(
         events.map(event => ({ cursor: '1-2', event: JSON.parse(Buffer.from(JSON.stringify(event)).toString()) })),
       )
@@ -34,7 +35,7 @@ test('events that were encoded are decoded once, whatever they contain, and a he
 test('frames are one chunk of the right size, alone and together, whatever they contain', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' }), { minLength: 1, maxLength: 3 }), texts => {
-      const frames = texts.map(text => encodeFrame('1-2', 'custom', JSON.stringify(text)))
+      const frames = texts.map(text => encodeFrame('1-2', 'custom', encodeByteText(JSON.stringify(text))))
       const { chunked, plain } = share(frames)
       expect(plain.toString()).toBe(texts.map(text => `id: 1-2\nevent: custom\ndata: ${JSON.stringify(text)}\n\n`).join(''))
       expect(chunked.toString()).toBe(`${plain.length.toString(16)}\r\n${plain}\r\n`)
@@ -43,8 +44,9 @@ test('frames are one chunk of the right size, alone and together, whatever they 
 })
 
 test('a frame that leaves alone is not copied, and one of several is cut from their bytes', () => {
-  const [first, second] = [encodeFrame('1-1', 'custom', '"a"'), encodeFrame('1-2', 'custom', '"b"')]
-  expect(share([first]).chunked).toBe(first.source)
+  const [first, second] = [encodeFrame('1-1', 'custom', encodeByteText('"a"')), encodeFrame('1-2', 'custom', encodeByteText('"b"'))]
+  expect(share([first]).chunked.buffer).toBe(first.source.buffer)
+  expect(share([first]).plain.equals(first.bytes)).toBe(true)
   const both = share([first, second])
   expect(both.frames.map(({ bytes }) => bytes.toString())).toEqual([first.bytes.toString(), second.bytes.toString()])
   const again = share(both.frames.slice(1))
@@ -53,11 +55,11 @@ test('a frame that leaves alone is not copied, and one of several is cut from th
 
 test('an event that is parsed for a viewer is kept by what is shared, and not by the frame that a ring has', () => {
   const event = { type: 'custom', task, turn: 1, attempt: 1, at: 1, name: 'a', data: 1 }
-  const frame = encodeFrame('1-1', 'custom', JSON.stringify(event))
+  const frame = encodeFrame('1-1', 'custom', encodeByteText(JSON.stringify(event)))
   const shared = share([frame])
   const parse = vi.spyOn(JSON, 'parse')
   onTestFinished(() => parse.mockRestore())
-  for (const { event: parsed } of [...shared.frames, ...shared.frames]) expect(parsed).toEqual(event)
+  for (const { event: parsed } of [...shared.parsed, ...shared.parsed]) expect(parsed).toEqual(event)
   expect(parse).toHaveBeenCalledTimes(1)
   expect(frame.event).toEqual(event)
   expect(parse).toHaveBeenCalledTimes(2)

@@ -8,21 +8,37 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { chunkEnd, chunkHead, Frame, heartbeat, type Piece, pieceOf } from './sse-frame.ts'
 
-/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all. */
+/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all. What is not asked for is not made. */
 export class Shared {
-  readonly chunked: Buffer
   /** The frames in the bytes; none where the bytes are a heartbeat or `retry`. */
   readonly frames: readonly Frame[]
-  readonly #head: number
+  readonly #bytes: Piece
+  #chunked: Buffer | null = null
+  #parsed: readonly Frame[] | null = null
 
-  constructor(chunked: Buffer, head: number, frames: readonly Frame[]) {
-    this.chunked = chunked
+  /** @param bytes in a buffer in which the head of their chunk stands before them, and its end after them */
+  constructor(bytes: Piece, frames: readonly Frame[]) {
+    this.#bytes = bytes
     this.frames = frames
-    this.#head = head
+  }
+
+  get chunked(): Buffer {
+    if (!this.#chunked) {
+      const { source, from, to } = this.#bytes
+      this.#chunked = source.subarray(from - chunkHead(to - from).length, to + chunkEnd.length)
+    }
+    return this.#chunked
   }
 
   get plain(): Buffer {
-    return this.chunked.subarray(this.#head, -chunkEnd.length)
+    const { source, from, to } = this.#bytes
+    return source.subarray(from, to)
+  }
+
+  /** The frames, for readers of their events: each is parsed once for all of them, and kept only here. */
+  get parsed(): readonly Frame[] {
+    this.#parsed ??= this.frames.map(frame => frame.copied())
+    return this.#parsed
   }
 }
 
@@ -75,29 +91,30 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
   }
 }
 
-/** Every delta passes here. A single frame is already encoded as a chunk, so its buffer is sent as it is; several are copied to one buffer. */
+/** Every delta passes here. A single frame is already encoded as a chunk, so its bytes are sent as they are; several are copied to one buffer. */
 export function share(pieces: readonly Piece[]): Shared {
   const [only] = pieces
-  if (pieces.length === 1 && only instanceof Frame && isChunk(only)) {
-    return new Shared(only.source, only.from, [only.copiedTo(only.source, only.from)])
-  }
+  if (pieces.length === 1 && only instanceof Frame && only.isChunk) return new Shared(only, [only])
   let length = 0
   for (const { from, to } of pieces) length += to - from
-  const head = chunkHead(length)
-  const chunked = Buffer.allocUnsafe(head.length + length + chunkEnd.length)
-  let at = chunked.write(head, 'latin1')
+  const bytes = emptyChunk(length)
+  let at = bytes.from
   const frames: Frame[] = []
   for (const piece of pieces) {
-    if (piece instanceof Frame) frames.push(piece.copiedTo(chunked, at))
-    at += piece.source.copy(chunked, at, piece.from, piece.to)
+    if (piece instanceof Frame) frames.push(piece.copiedTo(bytes.source, at))
+    at += piece.source.copy(bytes.source, at, piece.from, piece.to)
   }
-  chunked.write(chunkEnd, at, 'latin1')
-  return new Shared(chunked, head.length, frames)
+  return new Shared(bytes, frames)
 }
 
-/** Whether nothing but the frame is in its chunk. */
-function isChunk({ source, from, to }: Frame): boolean {
-  return to + chunkEnd.length === source.length && from === chunkHead(to - from).length
+/** Room for so many bytes, with the head of their chunk before it, and its end after it. */
+export function emptyChunk(length: number): Piece {
+  const head = chunkHead(length)
+  const [from, to] = [head.length, head.length + length]
+  const source = Buffer.allocUnsafe(to + chunkEnd.length)
+  source.write(head, 'latin1')
+  source.write(chunkEnd, to, 'latin1')
+  return { source, from, to }
 }
 
 export const heartbeatChunk = share([pieceOf(heartbeat)])

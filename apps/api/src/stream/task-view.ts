@@ -5,6 +5,7 @@
  *
  * A cursor stands for one content in every process: a snapshot has the cursor of the log or of the rows that it was made of, never that of the viewer.
  */
+import { encodeByteText } from '@rivulet/broker'
 import {
   applyOrSkip,
   type Cursor,
@@ -166,7 +167,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     const isSame = before?.position === position && before.base === stored && before.place === place
     if (before && (isSame || (place === position && isCheaper(before, heard)))) return before
     const content = makeSnapshot(reason, place === position ? wholeState() : emptyState, stored, snapshotBytes)
-    const frame = encodeFrame(place, 'snapshot', JSON.stringify(content), null, content)
+    const frame = encodeFrame(place, 'snapshot', encodeByteText(JSON.stringify(content)), null, content)
     const made = { position, place, shared: share([frame]), base: stored }
     cached.set(key, made)
     return made

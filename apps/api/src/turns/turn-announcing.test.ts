@@ -1,4 +1,5 @@
 /** Ends that are said late, on a real Postgres and a real Redis. */
+import { decodeByteText } from '@rivulet/broker'
 import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
@@ -36,7 +37,7 @@ test('an end that is owed comes after the turns behind it, also one that is clai
   await announceOwed(owed ?? expect.fail('It is gone'))
   await announceStart(second)
 
-  const said = (await reader.read(task.id, '0-0', 100)).map(({ json }) => JSON.parse(json))
+  const said = (await reader.read(task.id, '0-0', 100)).map(({ json }) => JSON.parse(decodeByteText(json)))
   expect(said.map(event => `${event.type} ${event.turn}`)).toEqual([
     ...['turn.queued 1', 'turn.started 1'],
     ...['turn.queued 2', 'turn.finished 1', 'turn.started 2'],

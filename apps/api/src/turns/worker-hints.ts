@@ -2,7 +2,7 @@
  * Hears the channels of workers without Redis for them. A hint that comes between two calls of a worker waits for the next one. Hints may be lost: the
  * heartbeat of the worker tells it the same.
  */
-import { createHintSubscriber, type Keys, type RedisConnection } from '@rivulet/broker'
+import { type Channels, createHintSubscriber, type Keys } from '@rivulet/broker'
 import type { Hints, TurnId } from '@rivulet/protocol'
 
 /** How long the channel of a worker that does not call is heard. */
@@ -14,12 +14,11 @@ type Watched = { worker: string; over: Set<TurnId>; answered: Set<TurnId>; wake:
 
 export type WorkerHints = ReturnType<typeof createWorkerHints>
 
-/** `redis` is a `subscriber` connection. The caller closes it. */
-export function createWorkerHints({ redis, keys }: { redis: RedisConnection; keys: Keys }) {
+export function createWorkerHints({ channels, keys }: { channels: Channels; keys: Keys }) {
   const watches = new Map<string, Watched>()
   const closing = new AbortController()
   const subscriber = createHintSubscriber({
-    ...{ redis, keys },
+    ...{ channels, keys },
     onOver: (worker, turnId) => note(worker, 'over', turnId),
     onAnswered: (worker, turnId) => note(worker, 'answered', turnId),
   })

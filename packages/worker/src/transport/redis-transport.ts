@@ -1,5 +1,13 @@
 /** The transport of a worker with Redis: a consumer for each agent's queue, the scripts of the log, and the channel of this worker. */
-import { connectRedis, createHintSubscriber, createKeys, createLogWriter, createTurnConsumer, requireFitRedis } from '@rivulet/broker'
+import {
+  connectRedis,
+  createChannels,
+  createHintSubscriber,
+  createKeys,
+  createLogWriter,
+  createTurnConsumer,
+  requireFitRedis,
+} from '@rivulet/broker'
 import type { Logger } from '../logger.ts'
 import type { Transport, TransportEvents } from './transport.ts'
 
@@ -14,7 +22,7 @@ export function createRedisTransport(options: RedisTransportOptions, { onOver, o
   const pushed = connectRedis('subscriber', { url, onError })
   const { append } = createLogWriter({ redis, keys })
   createHintSubscriber({
-    ...{ redis: pushed, keys },
+    ...{ channels: createChannels(pushed), keys },
     onOver: (_, turnId) => onOver(turnId),
     onAnswered: (_, turnId) => onAnswered(turnId),
   }).follow(worker)

@@ -1,3 +1,4 @@
+import { encodeByteText } from '@rivulet/broker'
 import { createTurnComposer, delta, done, type Event, full, start, text, toolRequest, toolResponse } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
@@ -139,7 +140,7 @@ describe('a slow reader', () => {
 })
 
 function bytesOf(events: Event[]): Shared {
-  const frames = events.map((event, place) => encodeEntry({ cursor: `1-${place + 1}`, json: JSON.stringify(event) }, event))
+  const frames = events.map((event, place) => encodeEntry({ cursor: `1-${place + 1}`, json: encodeByteText(JSON.stringify(event)) }, event))
   return share(frames)
 }
 

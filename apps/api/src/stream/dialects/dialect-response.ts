@@ -35,8 +35,8 @@ export function respondIn(
       response.end()
       return false
     }
-    const { frames } = bytes
-    const pieces: readonly Waiting[] = frames.length > 0 ? frames : [bytes]
+    const { parsed } = bytes
+    const pieces: readonly Waiting[] = parsed.length > 0 ? parsed : [bytes]
     if (waiting.length > 0) {
       waiting = [...waiting, ...pieces]
       return false

@@ -1,4 +1,5 @@
 /** What leaves on the one connection of several viewers, and which of them may write when. */
+import { encodeByteText } from '@rivulet/broker'
 import type { Event } from '@rivulet/protocol'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { encodeEntry, encodeRetry, encodeWireEvent, pieceOf } from '../sse-frame.ts'
@@ -170,7 +171,7 @@ function addPart(many: ManyResponse, task: string) {
 
 function word(task: string, cursor: `${number}-${number}`, text: string): Shared {
   const event: Event = { type: 'message.delta', task, turn: 1, attempt: 1, at: 1, index: 0, delta: { type: 'text', text }, offset: 0 }
-  return share([encodeEntry({ cursor, json: JSON.stringify(event) }, event)])
+  return share([encodeEntry({ cursor, json: encodeByteText(JSON.stringify(event)) }, event)])
 }
 
 async function flushed(): Promise<void> {

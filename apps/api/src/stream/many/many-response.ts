@@ -8,7 +8,7 @@
 import type { TaskId } from '@rivulet/protocol'
 import type { Watching } from '../hub.ts'
 import { type Frame, type FrameType, idField, type Piece, pieceOf } from '../sse-frame.ts'
-import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
+import { emptyChunk, heartbeatChunk, Shared, type SseResponse } from '../sse-response.ts'
 
 /** What is handed to the socket at a time. */
 const writeBytes = 64 * 1024
@@ -29,9 +29,14 @@ export type ManyResponse = Pick<Watching, 'drained' | 'gone' | 'leave'> & {
 /** Hears of the frames that may stand for children of a task. */
 export type ChildListener = { started(child: TaskId): void; snapshot(task: TaskId): void }
 
-type Part = { task: TaskId; prefix: Piece; watching: Watching | null; last: FrameType | null }
+type Part = { task: TaskId; prefix: Buffer; watching: Watching | null; last: FrameType | null }
+
+/** What leaves with the next write: the bytes of a piece from `from` on, behind a prefix. */
+type Waiting = { prefix: Buffer; piece: Piece; from: number }
 
 export type ManyOptions = { isTagged: boolean; children: ChildListener | null }
+
+const noPrefix = Buffer.alloc(0)
 
 /** @param count how many tasks there are: the response ends when so many have ended. */
 export function respondToMany(response: SseResponse, count: number, { isTagged, children }: ManyOptions): ManyResponse {
@@ -41,7 +46,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
   let waiting: (() => void)[] = []
   let socket: 'open' | 'full' | 'over' = 'open'
   let left = count
-  let pieces: Piece[] = []
+  let pending: Waiting[] = []
   let bytes = 0
   let wroteAt = performance.now()
   let hasRetry = false
@@ -54,7 +59,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
 
   function add(task: TaskId, watch: (response: SseResponse) => Watching): void {
     if (socket === 'over') return
-    const part: Part = { task, prefix: pieceOf(Buffer.from(`${idField}${task}/`)), watching: null, last: null }
+    const part: Part = { task, prefix: Buffer.from(`${idField}${task}/`), watching: null, last: null }
     parts.add(part)
     part.watching = watch({
       write: shared => write(part, shared),
@@ -73,10 +78,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     if (frames.length === 0) writeBare(shared)
     for (const frame of frames) {
       part.last = frame.type
-      if (isTagged) {
-        put(part.prefix)
-        put({ source: frame.source, from: frame.from + idField.length, to: frame.to })
-      }
+      if (isTagged) put(part.prefix, frame, frame.from + idField.length)
       if (children) tellChildren(children, part, frame)
     }
     if (!isTagged && frames.length > 0) pass(shared)
@@ -103,21 +105,27 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     hasRetry = true
     if (!isNeeded) return
     wroteAt = performance.now()
-    put(pieceOf(shared.plain))
+    put(noPrefix, pieceOf(shared.plain), 0)
   }
 
-  function put(piece: Piece): void {
-    if (pieces.push(piece) === 1) queueMicrotask(flush)
-    bytes += piece.to - piece.from
+  function put(prefix: Buffer, piece: Piece, from: number): void {
+    if (pending.push({ prefix, piece, from }) === 1) queueMicrotask(flush)
+    bytes += prefix.length + piece.to - from
   }
 
   function flush(): void {
-    if (pieces.length === 0 || socket === 'over') return
-    const shared = share(pieces)
-    pieces = []
+    if (pending.length === 0 || socket === 'over') return
+    const chunk = emptyChunk(bytes)
+    let at = chunk.from
+    for (const { prefix, piece, from } of pending) {
+      chunk.source.set(prefix, at)
+      at += prefix.length
+      at += piece.source.copy(chunk.source, at, from, piece.to)
+    }
+    pending = []
     bytes = 0
     wroteAt = performance.now()
-    if (!response.write(shared)) socket = 'full'
+    if (!response.write(new Shared(chunk, []))) socket = 'full'
   }
 
   function end(part: Part): void {

@@ -1,4 +1,5 @@
 /** The stream of one message against random logs: what it passes folds to the message, and a client that is cut anywhere misses nothing. */
+import { encodeByteText } from '@rivulet/broker'
 import {
   applyEvent,
   type Cursor,
@@ -89,7 +90,7 @@ test('a socket that is full stops the viewer, and events of other messages neith
   const { response, passed, fill } = createSocket()
   const viewer = respondWithMessage(response, { task, index: 1 })
   expect(viewer.write(share([pieceOf(heartbeat)]))).toBe(true)
-  const other = share([encodeEntry({ cursor: '1-1', json: 'never parsed' }, { ...delta, index: 0 })])
+  const other = share([encodeEntry({ cursor: '1-1', json: encodeByteText('never parsed') }, { ...delta, index: 0 })])
   expect([viewer.write(other), passed()]).toEqual([true, []])
   fill()
   expect([viewer.write(other), viewer.write(entry('1-2', { ...delta, index: 1 }))]).toEqual([true, false])
@@ -99,7 +100,7 @@ test('a socket that is full stops the viewer, and events of other messages neith
 const delta = { type: 'message.delta', task, turn: 1, attempt: 1, at: 1, delta: { type: 'text', text: 'x' }, offset: 0 } as const
 
 function entry(cursor: Cursor, event: Event): Shared {
-  return share([encodeEntry({ cursor, json: JSON.stringify(event) }, event)])
+  return share([encodeEntry({ cursor, json: encodeByteText(JSON.stringify(event)) }, event)])
 }
 
 /** What a client of one message receives of a log after a cursor, with the entries in batches. */
@@ -108,7 +109,9 @@ function hear(log: Entry[], index: number, after: Cursor, batch: number): Passed
   const viewer = respondWithMessage(response, { task, index })
   const rest = log.filter(({ cursor }) => compareCursors(cursor, after) > 0)
   for (let from = 0; from < rest.length; from += batch) {
-    const frames = rest.slice(from, from + batch).map(({ cursor, event }) => encodeEntry({ cursor, json: JSON.stringify(event) }, event))
+    const frames = rest
+      .slice(from, from + batch)
+      .map(({ cursor, event }) => encodeEntry({ cursor, json: encodeByteText(JSON.stringify(event)) }, event))
     viewer.write(share(frames))
   }
   return passed()

@@ -4,6 +4,7 @@
  * It passes the events that carry the message's index, by the index that stands beside each frame, and the starts of turns that drop or contain the
  * message. A snapshot of the task becomes one of the message. After the event that closes the message it sends `end` and ends the response.
  */
+import { encodeByteText } from '@rivulet/broker'
 import { type Cursor, type Event, type Message, type MessageEnd, type Snapshot, startedInputs, type TaskId } from '@rivulet/protocol'
 import { encodeFrame, encodeWireEvent, type Frame, type Piece } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
@@ -89,5 +90,5 @@ export function snapshotOf({ turns, ...snapshot }: Snapshot, index: number, mess
 /** The end of the stream of one message. */
 export function encodeEnd(cursor: Cursor, { status, ...place }: { task: TaskId; index: number; status: MessageEnd['status'] }): Frame {
   const end: MessageEnd = { type: 'end', ...place, ...(status && { status }) }
-  return encodeFrame(cursor, end.type, JSON.stringify(end))
+  return encodeFrame(cursor, end.type, encodeByteText(JSON.stringify(end)))
 }

@@ -1,5 +1,5 @@
 /** What a worker says of its end is believed only as far as the log bears it out, whenever the log is lost. */
-import type { LogReader } from '@rivulet/broker'
+import { encodeByteText, type LogReader } from '@rivulet/broker'
 import { type Event, formatCursor } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import type { TurnEndingDeps } from './turn-canceling.ts'
@@ -42,7 +42,8 @@ function wipedAfter(questions: number): LogReader {
       const cursor = formatCursor(turn.epoch, said.length)
       return isThere() ? { cursor, epoch: turn.epoch, number: said.length, isWhole: true, isStale: false } : null
     },
-    read: async () => (isThere() ? said.map((event, i) => ({ cursor: formatCursor(turn.epoch, i + 1), json: JSON.stringify(event) })) : []),
+    read: async () =>
+      isThere() ? said.map((event, i) => ({ cursor: formatCursor(turn.epoch, i + 1), json: encodeByteText(JSON.stringify(event)) })) : [],
   }
 }
 

@@ -7,8 +7,8 @@ import { type EncodedEvent, encodeEvent } from '@rivulet/broker'
 import { appendBody, appendResult, type Event, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { decodeEntry } from '../../../log/log-fold.ts'
-import { createPlainDeltas } from '../../../log/plain-delta.ts'
+import { decodeEvent } from '../../../log/log-fold.ts'
+import { indexOfDelta } from '../../../log/plain-delta.ts'
 import type { Services } from '../../services.ts'
 import { config, type HeldTurns, tags } from './held-turns.ts'
 
@@ -35,11 +35,10 @@ export function appendRoutes(scope: FastifyInstance, { writer, config: { limits 
 }
 
 function entriesOf(task: TaskId, lines: string): EncodedEvent[] {
-  const deltas = createPlainDeltas(task)
   return (lines === '' ? [] : lines.split('\n')).map(json => {
-    const index = deltas.indexOf(json)
+    const index = indexOfDelta(task, json)
     if (index !== null) return { index, json }
-    const event = decodeEntry(task, { json })
+    const event = decodeEvent(task, json)
     if (!event || !ofWorkers.has(event.type)) throw notOfWorker()
     return encodeEvent(event)
   })

@@ -56,10 +56,19 @@ test.each([
   ['an hour that does not exist', '0 25 * * *', 'UTC', '/cron', 'hour'],
   ['four fields', '* * * *', 'UTC', '/cron', 'five'],
   ['every second', '* * * * * *', 'UTC', '/cron', 'five'],
+  ['a range of names that do not exist', '0 9 * * MON-FOO', 'UTC', '/cron', 'day of the week'],
+  ['two bad fields', '61 * 0 * *', 'UTC', '/cron', 'the minute and the day of the month'],
   ['a day that never comes', '0 0 31 2 *', 'UTC', '/cron', 'no time'],
   ['words', 'at nine', 'UTC', '/cron', 'five'],
   ['an unknown zone', '* * * * *', 'Mars/Base', '/timezone', 'Unknown time zone'],
 ])('a line with %s is rejected, and its field is named', (_, cron, timezone, path, reason) => {
   const details = [{ path, reason: expect.stringContaining(reason) }]
   expect(() => requireCronLine({ cron, timezone })).toThrow(expect.objectContaining({ code: 'validation_failed', details }))
+})
+
+test('the error does not repeat the line', () => {
+  for (const cron of ['<b>secret</b>', 'secret * * * *', '0 0 * * secret'])
+    expect(() => requireCronLine({ cron, timezone: 'UTC' })).toThrow(
+      expect.objectContaining({ details: [{ path: '/cron', reason: expect.not.stringContaining('secret') }] }),
+    )
 })

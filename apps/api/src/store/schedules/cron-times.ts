@@ -22,11 +22,25 @@ export function lastTime(line: CronLine, first: Date, until: Date): Date {
 /** Rejects a line that cannot be read, a line without any time, and an unknown zone, and names the field. */
 export function requireCronLine({ cron, timezone }: CronLine): void {
   if (!isTimeZone(timezone)) throw invalid({ path: '/timezone', reason: 'Unknown time zone; use a name such as Europe/Berlin' })
+  if (!hasTime(cron)) throw invalid({ path: '/cron', reason: `A cron line has five fields, such as "0 9 * * MON-FRI"; ${whyUnfit(cron)}` })
+}
+
+const fieldNames = ['minute', 'hour', 'day of the month', 'month', 'day of the week']
+
+/** Without a word of the line: an error never repeats what a caller sent. */
+function whyUnfit(cron: string): string {
+  const fields = cron.trim().split(/\s+/)
+  if (fields.length !== fieldNames.length) return `this one has ${fields.length}`
+  const alone = (place: number) => fields.map((field, at) => (at === place ? field : '*')).join(' ')
+  const unfit = fieldNames.filter((_, place) => !hasTime(alone(place)))
+  return unfit.length > 0 ? `of this one, the ${unfit.join(' and the ')} cannot be read` : 'no time fits this one'
+}
+
+function hasTime(cron: string): boolean {
   try {
-    if (nextTime({ cron, timezone }, new Date()) === null) throw new Error('the line has no time')
-  } catch (error) {
-    const reason = (error instanceof Error ? error.message : '').replace(/^CronPattern: /, '')
-    throw invalid({ path: '/cron', reason: `A cron line has five fields, such as "0 9 * * MON-FRI": ${reason}` })
+    return nextTime({ cron, timezone: 'UTC' }, new Date()) !== null
+  } catch {
+    return false
   }
 }
 

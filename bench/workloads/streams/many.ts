@@ -41,7 +41,7 @@ function onOneStream(contestant: Contestant): Contestant {
 }
 
 async function measure(bench: Bench, contestant: Contestant): Promise<Figures> {
-  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 150), perSecond: 50 }
+  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 600), perSecond: 50 }
   const { received, cpu } = await streamOnce(bench, contestant, plan)
   return { serverMicros: (cpu.server / received.deliveries) * 1e6, p50Ms: received.p50Ms, p99Ms: received.p99Ms }
 }

@@ -8,7 +8,7 @@ declare const mark: unique symbol
 /** Not a string for the compiler, because a reader that forgets to decode it would see other characters. */
 export type ByteText = { readonly [mark]: true; readonly length: number }
 
-/** Bytes that are not UTF-8 become U+FFFD, as everywhere else. */
+/** Bytes that are not UTF-8 become U+FFFD, as `Buffer.toString` makes them. */
 export function readByteText(bytes: Buffer): ByteText {
   return isUtf8(bytes) ? textOf(bytes.toString('latin1')) : encodeByteText(bytes.toString())
 }
@@ -21,7 +21,7 @@ export function decodeByteText(bytes: ByteText): string {
   return Buffer.from(charsOf(bytes), 'latin1').toString()
 }
 
-/** The bytes from one place to another, with no character cut in two. */
+/** The bytes from one place to another. The caller must not cut inside a character. */
 export function cutByteText(bytes: ByteText, from: number, to: number): ByteText {
   return textOf(charsOf(bytes).slice(from, to))
 }

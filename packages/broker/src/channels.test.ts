@@ -6,7 +6,7 @@ test('a message goes to the handler of its channel alone, byte for byte', async 
   const { redis, connect, keys } = openLogs()
   const channels = createChannels(connect())
   const heard: [string, string][] = []
-  const [one, two] = [keys.workerChannel('one'), keys.workerChannel('two')]
+  const [one, two] = [keys.workerChannel('one'), keys.workerChannel('b\u00fcro')]
   for (const channel of [one, two])
     await channels.hear(channel, { handle: message => heard.push([channel, message.toString('hex')]), isSharded: false })
   await redis.publish(one, Buffer.from('ff00', 'hex'))
@@ -31,4 +31,18 @@ test('a channel that could not be subscribed to is heard with the next connectio
   await expect(channels.hear(channel, { handle: message => heard.push(message.toString()), isSharded: false })).rejects.toThrow()
   await expect.poll(() => redis.publish(channel, 'now')).toBe(1)
   await expect.poll(() => heard).toEqual(['now'])
+})
+
+test('after a break, every channel is heard again but those that were left, and a reset is told once', async () => {
+  const { redis, connect, keys } = openLogs()
+  const connection = connect()
+  const channels = createChannels(connection)
+  let resets = 0
+  channels.onReset(() => (resets += 1))
+  const [kept, left] = [keys.workerChannel('kept'), keys.workerChannel('left')]
+  for (const channel of [kept, left]) await channels.hear(channel, { handle: () => {}, isSharded: true })
+  expect(resets).toBe(0)
+  connection.disconnect(true)
+  await Promise.all([channels.leave(left), expect.poll(() => resets).toBe(1)])
+  expect([await redis.publish(kept, ''), await redis.publish(left, '')]).toEqual([1, 0])
 })

@@ -1,5 +1,5 @@
 /**
- * The names of all Redis keys and channels. They contain ids only, never text from a client. All keys of a task have the hash tag of its
+ * The names of all Redis keys and channels. They contain ids and the names of workers, never text from a client. All keys of a task have the hash tag of its
  * shard, so that one script call uses one slot of a cluster.
  */
 import type { TaskId } from '@rivulet/protocol'
@@ -12,27 +12,21 @@ export type Keys = {
   stream(task: TaskId): string
   state(task: TaskId): string
   channel(task: TaskId): string
-  taskOfChannel(channel: string): string
   /** Of all API processes. */
   processChannel: string
   /** The channel on which a worker process receives the ids of turns that it has lost. */
   workerChannel(worker: string): string
-  /** Null for any other channel. */
-  workerOfChannel(channel: string): string | null
   queuePrefix: string
 }
 
 export function createKeys(prefix = 'rivulet'): Keys {
-  const workers = `${prefix}:worker:`
   return {
     shardOf,
     stream: task => `${prefix}:{${shardOf(task)}}:log:${task}`,
     state: task => `${prefix}:{${shardOf(task)}}:state:${task}`,
     channel: task => `${prefix}:{${shardOf(task)}}:events:${task}`,
-    taskOfChannel: channel => channel.slice(channel.lastIndexOf(':') + 1),
     processChannel: `${prefix}:processes`,
-    workerChannel: worker => workers + worker,
-    workerOfChannel: channel => (channel.startsWith(workers) ? channel.slice(workers.length) : null),
+    workerChannel: worker => `${prefix}:worker:${worker}`,
     queuePrefix: `{${prefix}:queue}`,
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Recognises the most frequent entry of a log without parsing it: a text delta exactly as this version writes it. What it accepts is an event of that
- * task, and one line, because no control character is accepted in it. A character for each byte of UTF-8 will do, because no byte of a longer character is a
- * control character, a quote or a backslash.
+ * task, and one line, because no character below U+0020 is accepted in it. The JSON may be given with a character for each byte of UTF-8, because no byte of
+ * a longer character is below U+0080.
  */
 import type { TaskId } from '@rivulet/protocol'
 

@@ -121,13 +121,14 @@ export function createChannel(deps: ChannelDeps): Channel {
     const frames = feed.takeFresh()
     fedTo = feed.position()
     if (frames.length > 0) {
-      const batch = { from, to: fedTo, shared: share(frames) }
+      const batch = { from, to: fedTo, shared: share(frames), isLast: feed.isSettled() }
       for (const viewer of viewers) viewer.pump(batch)
       if (viewers.size > 0) onSent(feed)
     } else if (feed.isSettled()) {
       for (const viewer of viewers) viewer.pump()
     }
-    if (feed.ring.isOverfull()) feed.ring.trim(slowest(viewers), viewerBytes)
+    const ring = feed.ring()
+    if (ring.isOverfull()) ring.trim(slowest(viewers), viewerBytes)
   }
 
   function skipAll(): void {

@@ -20,9 +20,9 @@ import { createTaskView, type SharedSnapshot } from './task-view.ts'
 
 export type Feed = {
   readonly task: TaskId
-  readonly ring: FrameRing
+  ring(): FrameRing
   /** What the ring no longer holds. */
-  readonly pages: LogPages
+  pages(): LogPages
   /** Resolves when the log has been read. */
   readonly loaded: Promise<void>
   position(): Cursor
@@ -105,12 +105,9 @@ export function createFeed(deps: FeedDeps): Feed {
   })
   return {
     task,
-    get ring() {
-      return life.ring
-    },
-    get pages() {
-      return life.pages
-    },
+    // Not getters: V8 keeps an object with a getter of its own as a dictionary, in which every access is a search.
+    ring: () => life.ring,
+    pages: () => life.pages,
     loaded,
     position: view.position,
     loads: () => life.number,
@@ -152,9 +149,9 @@ export function createFeed(deps: FeedDeps): Feed {
       return
     }
     if (state.source.ground === 'live' && push.previous === view.position()) {
-      let isText = true
-      for (const entry of push.entries) isText = apply(entry) && isText
-      if (!isText) view.settle()
+      let isSame = !view.isSettled()
+      for (const entry of push.entries) isSame = apply(entry) && isSame
+      if (!isSame) view.settle()
       onFrames()
       return
     }
@@ -169,7 +166,7 @@ export function createFeed(deps: FeedDeps): Feed {
     return frames
   }
 
-  /** The hub asks once a second. To read the clock for each push would take longer than the rest of this. */
+  /** The hub asks once a second. A push does not ask for the time, because that takes as long as a third of `take`. */
   function lastHeardAt(): number {
     if (hasHeard) heardAt = performance.now()
     hasHeard = false
@@ -253,7 +250,7 @@ export function createFeed(deps: FeedDeps): Feed {
     for await (const page of readLog(log, task, position, known.cursor)) {
       if (isFirst && page[0] && page[0].cursor !== position && !isAtStart) return reload()
       isFirst = false
-      for (const entry of page) if (compareCursors(entry.cursor, view.position()) > 0) apply(entry)
+      for (const entry of page) apply(entry)
     }
     // The log may have lost its end after it was asked for its state.
     if (view.position() !== known.cursor) return reload()
@@ -281,8 +278,9 @@ export function createFeed(deps: FeedDeps): Feed {
     onGap()
   }
 
-  /** Returns whether the entry is a delta of a text, by which no turn begins or ends. */
+  /** Returns false if a turn may begin or end by the entry; a text delta does neither. */
   function apply(entry: LogEntry): boolean {
+    if (compareCursors(entry.cursor, view.position()) <= 0) return true
     const { ring } = life
     const framed = frameEntry(task, entry, ring.slab)
     if (framed?.event === null) view.pass(entry.cursor)

@@ -1,7 +1,7 @@
 /**
  * The newest frames of a feed, for a viewer that reconnects soon or whose socket was full. Older frames are dropped beyond a number of bytes.
  *
- * A class, because every delta passes here: with closures each task has its own copy of each method, and a call of it is a cache miss.
+ * A class, because every delta passes here: with closures each task has its own object for each method, and a call of it misses the cache.
  */
 import { type Cursor, compareCursors } from '@rivulet/protocol'
 import { Slab } from './slab.ts'

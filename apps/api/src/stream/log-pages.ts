@@ -105,7 +105,7 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: Task
   }
 }
 
-/** About what it takes to keep a part: a small buffer holds the slab that it was cut from. */
+/** About what it takes to keep a part: a small buffer holds Node's pool, which it was cut from. */
 function bytesOf({ shared }: Part): number {
   return Math.max(shared?.chunked.length ?? 0, Buffer.poolSize)
 }

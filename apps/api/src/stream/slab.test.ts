@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Slab } from './slab.ts'
+import { largestInSlab, Slab } from './slab.ts'
 
 test('no two pieces overlap, and each lies in its buffer', () => {
   fc.assert(
-    fc.property(fc.array(fc.nat(40_000)), sizes => {
+    fc.property(fc.array(fc.nat(largestInSlab)), sizes => {
       const slab = new Slab()
       const ends = new Map<Buffer, number>()
       for (const size of sizes) {
@@ -28,8 +28,4 @@ test('a task with one short frame takes little memory, and a busy one gets large
     lengths.add(slab.source.length)
   }
   expect([...lengths]).toEqual([1024, 2048, 4096, 8192, 16_384])
-  slab.take(100_000)
-  expect(slab.source.length).toBe(100_000)
-  slab.take(100)
-  expect(slab.source.length).toBe(16_384)
 })

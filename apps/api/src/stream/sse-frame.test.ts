@@ -3,7 +3,8 @@ import type { Event } from '@rivulet/protocol'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { encodeEntry, encodeRetry, encodeWireEvent, heartbeat } from './sse-frame.ts'
+import { Slab } from './slab.ts'
+import { encodeEntry, encodeFrame, encodeRetry, encodeWireEvent, heartbeat } from './sse-frame.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
 
@@ -30,6 +31,15 @@ test('[input 45] nothing that an agent says, and nothing that stands in a log, b
       expect(JSON.parse(events[0]?.data ?? '')).toEqual(event)
     }),
   )
+})
+
+test('a large frame is not kept by the slab of its ring', () => {
+  const slab = new Slab()
+  const [large, small] = ['x'.repeat(100_000), 'x'].map(text =>
+    encodeFrame('1-1', 'custom', encodeByteText(JSON.stringify(text)), null, null, slab),
+  )
+  expect(slab.source).toBe(small?.source)
+  expect(large?.source).not.toBe(small?.source)
 })
 
 test('what is only on the wire has the cursor it stands for', () => {

@@ -6,7 +6,7 @@
  */
 import { type ByteText, charsOf, encodeByteText, type LogEntry } from '@rivulet/broker'
 import { type Cursor, type Event, parseEvent, type TokenEvent, type WireEvent } from '@rivulet/protocol'
-import type { Slab } from './slab.ts'
+import { largestInSlab, type Slab } from './slab.ts'
 
 export type StreamEvent = Event | WireEvent | TokenEvent
 export type FrameType = StreamEvent['type']
@@ -65,7 +65,7 @@ export class Frame implements Piece {
     return parseEvent(JSON.parse(this.source.toString('utf8', this.#jsonFrom, this.to - frameEnd.length))) as Event
   }
 
-  /** The same frame, which keeps its own event: one that it parses later is not kept by this one, because a ring counts only bytes. */
+  /** If the copy parses its event, this frame does not keep it, because a ring counts only bytes. */
   copied(event = this.#event): Frame {
     return new Frame(this.#known(event), this, this.#jsonFrom - this.from, this.isChunk)
   }
@@ -105,8 +105,9 @@ export function encodeFrame(
   const length = head.length + json.length + frameEnd.length
   const before = chunkHead(length)
   const size = before.length + length + chunkEnd.length
-  const start = slab?.take(size) ?? 0
-  const source = slab?.source ?? Buffer.allocUnsafe(size)
+  const own = slab && size <= largestInSlab ? slab : null
+  const start = own?.take(size) ?? 0
+  const source = own?.source ?? Buffer.allocUnsafe(size)
   source.write(before + head + charsOf(json) + frameEnd + chunkEnd, start, 'latin1')
   const from = start + before.length
   return new Frame({ cursor, type, index, event }, { source, from, to: from + length }, head.length, true)

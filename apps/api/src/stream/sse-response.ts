@@ -8,9 +8,9 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { chunkEnd, chunkHead, Frame, heartbeat, type Piece, pieceOf } from './sse-frame.ts'
 
-/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all. What is not asked for is not made. */
+/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all. `chunked` and `parsed` are made when a reader asks for them. */
 export class Shared {
-  /** The frames in the bytes; none where the bytes are a heartbeat or `retry`. */
+  /** The frames in the bytes; none for a heartbeat, `retry`, or the text of a dialect. A reader of events takes `parsed`, because these may be those of a ring. */
   readonly frames: readonly Frame[]
   readonly #bytes: Piece
   #chunked: Buffer | null = null

@@ -47,7 +47,7 @@ async function firstCursor(log: LogReader, task: TaskId): Promise<Cursor | null>
 
 /** Whether everything after a cursor can still be sent. */
 export async function holds(feed: Feed, log: LogReader, cursor: Cursor): Promise<boolean> {
-  if (feed.isAt(cursor) || feed.ring.holds(cursor)) return true
+  if (feed.isAt(cursor) || feed.ring().holds(cursor)) return true
   const known = await log.state(feed.task)
   // A feed that does not stand on a stale log has found that it lacks something.
   if (!known || (known.isStale && known.cursor !== feed.position())) return false

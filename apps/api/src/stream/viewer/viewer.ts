@@ -35,8 +35,8 @@ export type Viewer = {
   unsentBytes(): number
 }
 
-/** The frames between two positions of a feed. */
-export type Batch = { from: Cursor; to: Cursor; shared: Shared }
+/** The frames between two positions of a feed, the second of which is where it stands. `isLast` when nothing is left to come. */
+export type Batch = { from: Cursor; to: Cursor; shared: Shared; isLast: boolean }
 
 /** A cursor counts for the feed as it was when it was looked for. */
 export type ViewerStart =
@@ -105,8 +105,10 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     if (batch && source.at === 'ring' && cursor === batch.from) {
       cursor = batch.to
       write(batch.shared)
+      // As nearly always: a delta for a viewer that stays.
+      if (isCaughtUp && !batch.isLast) return
     } else if (source.at === 'snapshot' || compareCursors(cursor, feed.position()) < 0) {
-      const missed = source.at === 'ring' ? feed.ring.after(cursor) : null
+      const missed = source.at === 'ring' ? feed.ring().after(cursor) : null
       const reason = source.at === 'snapshot' ? source.reason : 'slow'
       if (!missed && !feed.isReady()) {
         waitFor(reason, feed.ready())
@@ -114,7 +116,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
       }
       if (!missed) sendSnapshot(reason)
       // A snapshot that others were sent before may be behind. If the socket has no room for what came since, that is sent when it drains.
-      const rest = missed ?? (isOpen() ? feed.ring.after(cursor) : null)
+      const rest = missed ?? (isOpen() ? feed.ring().after(cursor) : null)
       if (rest) {
         send(rest)
         cursor = feed.position()
@@ -216,7 +218,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   async function replay(): Promise<void> {
     while (source.at === 'log' && isOpen() && !isInRing(cursor) && compareCursors(cursor, feed.position()) < 0) {
       const own = source
-      const page = await feed.pages.after(cursor, own.count, feed.position())
+      const page = await feed.pages().after(cursor, own.count, feed.position())
       if (source !== own || !isOpen()) return
       change({ kind: 'page read', next: page.follows ? page.next : null })
       if (page.parts.length === 0) {
@@ -245,7 +247,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function isInRing(position: Cursor): boolean {
-    return position === feed.position() || feed.ring.holds(position)
+    return position === feed.position() || feed.ring().holds(position)
   }
 
   function send(frames: readonly Piece[]): void {

@@ -19,19 +19,7 @@ import { parseArgs } from 'node:util'
 import { faults } from './catalog.ts'
 import { toEnvironment } from './settings.ts'
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    runs: { type: 'string', default: '1' },
-    only: { type: 'string' },
-    all: { type: 'boolean', default: false },
-    soak: { type: 'string', default: '0' },
-    cluster: { type: 'boolean', default: false },
-    sentinel: { type: 'boolean', default: false },
-    upgrade: { type: 'string' },
-    transport: { type: 'string', default: 'redis' },
-  },
-})
+const values = readOptions()
 if (!['redis', 'http'].includes(values.transport)) {
   console.error(`--transport takes redis or http, not ${values.transport}`)
   process.exit(1)
@@ -50,6 +38,27 @@ const repeats = files.some(file => [mixed, onCluster, onSentinels, failover, upg
 for (let run = 1; run <= repeats; run += 1) {
   const code = runTests()
   if (code !== 0) process.exit(code)
+}
+
+function readOptions() {
+  try {
+    return parseArgs({
+      options: {
+        seed: { type: 'string' },
+        runs: { type: 'string', default: '1' },
+        only: { type: 'string' },
+        all: { type: 'boolean', default: false },
+        soak: { type: 'string', default: '0' },
+        cluster: { type: 'boolean', default: false },
+        sentinel: { type: 'boolean', default: false },
+        upgrade: { type: 'string' },
+        transport: { type: 'string', default: 'redis' },
+      },
+    }).values
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    process.exit(1)
+  }
 }
 
 function chosenFiles(): string[] {

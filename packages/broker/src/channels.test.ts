@@ -33,7 +33,7 @@ test('a channel that could not be subscribed to is heard with the next connectio
   await expect.poll(() => heard).toEqual(['now'])
 })
 
-test('after a break, every channel is heard again but those that were left, and a reset is told once', async () => {
+test('after a break, every channel is heard again but those that were left, and onReset is called once', async () => {
   const { redis, connect, keys } = openLogs()
   const connection = connect()
   const channels = createChannels(connection)

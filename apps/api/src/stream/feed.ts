@@ -166,7 +166,7 @@ export function createFeed(deps: FeedDeps): Feed {
     return frames
   }
 
-  /** The hub asks once a second. A push does not ask for the time, because that takes as long as a third of `take`. */
+  /** A push does not read the clock, because the hub asks only once a second. */
   function lastHeardAt(): number {
     if (hasHeard) heardAt = performance.now()
     hasHeard = false

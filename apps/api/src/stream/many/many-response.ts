@@ -32,7 +32,7 @@ export type ChildListener = { started(child: TaskId): void; snapshot(task: TaskI
 type Part = { task: TaskId; prefix: Buffer; watching: Watching | null; last: FrameType | null }
 
 /** What leaves with the next write: the bytes of a piece from `from` on, behind a prefix. */
-type Waiting = { prefix: Buffer; piece: Piece; from: number }
+type Pending = { prefix: Buffer; piece: Piece; from: number }
 
 export type ManyOptions = { isTagged: boolean; children: ChildListener | null }
 
@@ -46,7 +46,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
   let waiting: (() => void)[] = []
   let socket: 'open' | 'full' | 'over' = 'open'
   let left = count
-  let pending: Waiting[] = []
+  let pending: Pending[] = []
   let bytes = 0
   let wroteAt = performance.now()
   let hasRetry = false

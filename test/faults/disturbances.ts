@@ -107,7 +107,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
 }
 
 /** The deliveries of a process that has died are due a minute after their claim: this spares the test that minute. */
-export async function hurryDeliveries({ platform }: Pick<Bench, 'platform'>): Promise<void> {
+export async function hurryDeliveries({ platform }: { platform: Pick<Bench['platform'], 'pg'> }): Promise<void> {
   await platform.pg.query(
     `update deliveries set next_at = now() where status = 'pending' and next_at between now() + interval '1 second' and now() + interval '55 seconds'`,
   )

@@ -109,7 +109,7 @@ test('no response may be shown in a frame, and no page of the API may be framed 
 })
 
 test('[input 37] a private address is rejected wherever a caller can name one for the API to call', async () => {
-  const [hidden, open] = ['http://169.254.169.254/latest', 'https://example.com/hook']
+  const [hidden, itself, open] = ['http://169.254.169.254/latest', `${platform.url}/v1/tasks`, 'https://example.com/hook']
   const call = async (method: string, path: string, body: object) => {
     const headers = { ...root, 'content-type': 'application/json' }
     const response = await fetch(`${platform.url}${path}`, { method, headers, body: JSON.stringify(body) })
@@ -120,6 +120,7 @@ test('[input 37] a private address is rejected wherever a caller can name one fo
   const work = { agent: 'echo', input: 'hello', onEnd: { url: hidden } }
   for (const [method, path, body] of [
     ['POST', '/v1/webhooks', { ...hook, url: hidden }],
+    ['POST', '/v1/webhooks', { ...hook, url: itself }],
     ['PATCH', `/v1/webhooks/${webhook.id}`, { url: hidden }],
     ['POST', '/v1/tasks', work],
     ['POST', '/v1/schedules', { ...work, cron: '0 0 1 1 *' }],

@@ -266,6 +266,24 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect(await rivulet('watch', 'nonsense')).toMatchObject({ code: 2 })
   })
 
+  test('watch without ids follows the feed from a place on, by type, until it is interrupted', async () => {
+    const { next } = (await (await fetch(`${platform.url}/v1/feed?limit=1`)).json()) as { next: string }
+    const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'watched' })
+    const command = ['watch', '--after', next, '--type', 'turn.finished', '--json', '--url', platform.url]
+    const child = spawn(process.execPath, cliArguments(command))
+    let out = ''
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => (out += piece))
+    await until('the end of the turn is printed', () => out.includes(task.id) && out.endsWith('\n'))
+    child.kill('SIGINT')
+    await once(child, 'close')
+    const entries = out
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(new Set(entries.map(({ type }) => type))).toEqual(new Set(['turn.finished']))
+    expect(entries.find(entry => entry.task === task.id)).toMatchObject({ status: 'completed', turn: 1 })
+  })
+
   test('tail exits as the task ended', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'scripted', params: { steps: [fail('no')] }, maxAttempts: 1 })
     expect((await rivulet('tail', task.id)).code).toBe(1)

@@ -112,6 +112,10 @@ test('a time that no server was there for is left out, or runs once', async () =
 test('a paused schedule does not run, and continues with its next time', async () => {
   const schedule = await client.schedules.create({ ...yearly, input: 'x' })
   expect(await client.schedules.pause(schedule.id)).toMatchObject({ status: 'paused' })
+  const witness = await client.schedules.create({ ...yearly, input: 'x' })
+  for (const each of [schedule, witness]) await due(each)
+  await until('the other ran', async () => (await historyOf(witness)).length > 0)
+  expect(await historyOf(schedule)).toEqual([])
   const resumed = await client.schedules.resume(schedule.id)
   expect(resumed).toMatchObject({ status: 'active', nextAt: schedule.nextAt })
   expect(await historyOf(schedule)).toEqual([])
@@ -142,7 +146,7 @@ test('a run that is rejected says why, and the schedule continues', async () => 
   await client.tasks.get(task).cancel()
 })
 
-describe('a request that makes no sense is refused', () => {
+describe('[input 71] a request that makes no sense is refused', () => {
   test.each([
     ['a bad cron line', { cron: '99 * * * *' }, 'validation_failed'],
     ['a zone that does not exist', { timezone: 'Mars/Base' }, 'validation_failed'],

@@ -52,11 +52,12 @@ function ok(response: ServerResponse): void {
 
 /** Makes the next attempt of every waiting delivery due now. */
 function hurry(): Promise<unknown> {
-  return platform.pg
-    .query(`select set_config('rivulet.tenant', '*', false)`)
-    .then(() =>
-      platform.pg.query(`update deliveries set next_at = now() where status = 'pending' and next_at > now() + interval '3 seconds'`),
-    )
+  return makeDue(`next_at > now() + interval '3 seconds'`)
+}
+
+async function makeDue(which = 'true'): Promise<void> {
+  await platform.pg.query(`select set_config('rivulet.tenant', '*', false)`)
+  await platform.pg.query(`update deliveries set next_at = now() where status = 'pending' and ${which}`)
 }
 
 async function echo(input = 'hello') {
@@ -124,6 +125,27 @@ test('an address that returns 410 is turned off, and gets nothing more until it 
   await until('it is called again', () => received.length > length)
 })
 
+test('what waits for a webhook that is turned off is sent when it is turned on', async () => {
+  let status = 500
+  const { received, url } = await listen(response => response.writeHead(status).end())
+  const witness = await listen()
+  const { webhook } = await client.webhooks.create({ url, events: ['task.created'] })
+  await echo()
+  await until('the first attempt failed', async () => (await deliveriesOf(webhook))[0]?.lastStatus === 500)
+  await client.webhooks.change(webhook.id, { status: 'disabled' })
+  await until('no attempt is under way', async () => (await deliveriesOf(webhook))[0]?.attempts === received.length)
+  const { length } = received
+  await client.webhooks.create({ url: witness.url, events: ['task.created'] })
+  await makeDue()
+  await echo()
+  await until('another webhook got its own, which was due later', () => witness.received.length > 0)
+  expect(received).toHaveLength(length)
+  status = 204
+  await client.webhooks.change(webhook.id, { status: 'active' })
+  await until('it was delivered', async () => (await deliveriesOf(webhook))[0]?.status === 'delivered')
+  expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+})
+
 test('while a secret is rotated, both secrets verify', async () => {
   const { received, url } = await listen()
   const { webhook, secret: first } = await client.webhooks.create({ url, events: ['task.created'] })
@@ -161,6 +183,27 @@ test('an address that hangs holds up no other', async () => {
   const made: string[] = []
   for (let i = 0; i < 40; i += 1) made.push((await client.tasks.create({ agent: 'echo', input: 'x' })).id)
   await until('all are there', () => new Set(received.map(({ event }) => event.data.task)).size === made.length)
+})
+
+test.each([
+  ['a webhook', (url: string) => client.webhooks.create({ url, events: ['task.created'] }).then(() => ({}))],
+  ['the end of tasks', async (url: string) => ({ onEnd: { url } })],
+])('%s at an address that hangs has four attempts at a time in each process, however many are due', async (_, prepare) => {
+  let [open, most] = [0, 0]
+  const { received, url } = await listen(response => {
+    open += 1
+    most = Math.max(most, open)
+    response.once('close', () => (open -= 1))
+  })
+  const wanted = await prepare(url)
+  const tasks = await Promise.all(Array.from({ length: 40 }, () => client.tasks.create({ agent: 'echo', input: 'x', ...wanted })))
+  for (const task of tasks) await task.result()
+  await until('as many as may are under way', () => received.length >= 8)
+  const other = await listen()
+  await client.webhooks.create({ url: other.url, events: ['task.created'] })
+  await echo()
+  await until('another address got its own', () => other.received.length > 0)
+  expect(most).toBe(8)
 })
 
 test('onEnd of a task reports the end of each of its turns', async () => {

@@ -142,7 +142,7 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
   }
 }
 
-/** For readers: state and entries on request. Pushes need a `createLogSubscriber` with its own connection. */
+/** For readers: state and entries on request. Pushes come by a `createLogSubscriber`. */
 export function createLogReader({ redis, keys }: { redis: RedisConnection; keys: Keys }) {
   const script = createScript(redis, 'state')
   return { state, read, hasTurn }

@@ -1,26 +1,38 @@
 /**
  * Inputs that join a turn while a process dies: behind each step of a join, of the claim that merges and of the end that confirms. Each input is a message
- * exactly once, and in order, whichever process is killed.
+ * exactly once, and in order, and the end of each turn is delivered to a webhook, whichever process is killed.
  */
 import { fileURLToPath } from 'node:url'
+import { createClient } from '@rivulet/client'
 import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../../support/free-port.ts'
 import { faultsOf } from '../../support/judge/task-laws.ts'
 import { type Platform, shortLease, startPlatform } from '../../support/platform/platform.ts'
 import type { PlatformProcess } from '../../support/platform/platform-process.ts'
+import { until } from '../../support/until.ts'
 import { type ArmedTree, createArmedTree } from '../armed-tree.ts'
+import { hurryDeliveries, receiveDeliveries } from '../disturbances.ts'
 
 const AGENT_FILES = fileURLToPath(new URL('../../support/agents/join-agent.ts', import.meta.url))
 
 let platform: Platform
 let tree: ArmedTree
+let closeReceiver: () => void
+/** What a webhook got: the id, and of which turn. */
+const delivered: { id: string; turn: string }[] = []
 
 beforeAll(async () => {
   tree = createArmedTree()
-  platform = await startPlatform({ workers: 0, tree, env: shortLease })
+  platform = await startPlatform({ workers: 0, tree, env: { ...shortLease, WEBHOOK_ALLOW_PRIVATE: 'on' } })
+  const { url, close } = await receiveDeliveries(
+    async ({ id, data: { task, turn } }) => void delivered.push({ id, turn: `${task} ${turn}` }),
+  )
+  closeReceiver = close
+  await createClient({ url: platform.url }).webhooks.create({ url, events: ['turn.finished'] })
 })
 afterAll(async () => {
+  closeReceiver()
   await platform.close()
   tree.remove()
 })
@@ -54,6 +66,14 @@ async function saidTo(task: string): Promise<string[]> {
   const { turns } = await platform.client.detail(task)
   const { rows } = await platform.pg.query("select turn from feed where task = $1 and type = 'turn.finished' order by turn", [task])
   expect(rows).toEqual(turns.map(({ number }) => ({ turn: number })))
+  for (const { number } of turns) {
+    const ids = () => new Set(delivered.flatMap(({ id, turn }) => (turn === `${task} ${number}` ? [id] : [])))
+    await until('the end of each turn is delivered', async () => {
+      await hurryDeliveries({ platform })
+      return ids().size > 0
+    })
+    expect(ids().size).toBe(1)
+  }
   const messages = await platform.client.messages(task)
   return messages.flatMap(({ author, turn, content }) => (author === 'user' && content.type === 'text' ? [`${turn}: ${content.text}`] : []))
 }

@@ -2,7 +2,6 @@
  * Delivers entries of the feed to webhooks: reads the feed, creates deliveries, and calls the addresses. Every API process takes part; Postgres gives each
  * delivery to one of them.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
@@ -30,7 +29,7 @@ export const retryDelaysMs = [5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour
 
 const pollMs = 500
 const entriesAtOnce = 500
-/** Attempts under way in this process: at most so many, and at most so many of one webhook, because an address may hang. */
+/** Attempts under way in this process: at most so many, and at most so many to one target, because an address may hang. */
 const maxUnderWay = 32
 const maxOfOne = 4
 const timeoutMs = 15_000
@@ -38,12 +37,15 @@ const timeoutMs = 15_000
 export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDeps): Webhooks {
   const stopping = new AbortController()
   const underWay = new Map<string, Promise<void>>()
-  const ofWebhook = new Map<string, number>()
+  /** Attempts under way to each target. */
+  const ofTarget = new Map<string, number>()
+  let wake: () => void = () => {}
   const running = loop()
 
   return {
     async stop() {
       stopping.abort()
+      wake()
       await running
       await Promise.all(underWay.values())
     },
@@ -59,31 +61,50 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
       } catch (error) {
         logger.warn({ err: error }, 'could not prepare webhook deliveries; retrying')
       }
-      await sleep(pollMs, undefined, { signal: stopping.signal }).catch(() => {})
+      if (!stopping.signal.aborted) await pause()
     }
   }
 
+  /** Until the next time, or until a target is free again. */
+  function pause(): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, pollMs)
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  /** A few at a time, and none for a target that has some: so a claim cannot give one target more than it may have. */
   async function begin(): Promise<void> {
-    const room = maxUnderWay - underWay.size
-    if (room <= 0) return
-    const busy = Array.from(ofWebhook).flatMap(([webhook, attempts]) => (attempts >= maxOfOne ? [webhook] : []))
-    for (const delivery of await claimDeliveries(db, room, busy)) {
-      count(delivery, 1)
-      const attempt = deliver(delivery)
-        .catch(error => logger.warn({ err: error, delivery: delivery.id }, 'could not record a webhook delivery'))
-        .finally(() => {
-          underWay.delete(delivery.id)
-          count(delivery, -1)
-        })
-      underWay.set(delivery.id, attempt)
+    for (;;) {
+      const wanted = Math.min(maxOfOne, maxUnderWay - underWay.size)
+      if (wanted <= 0 || stopping.signal.aborted) return
+      const claimed = await claimDeliveries(db, wanted, [...ofTarget.keys()])
+      for (const delivery of claimed) attempt(delivery)
+      if (claimed.length < wanted) return
     }
   }
 
-  function count({ webhook }: DueDelivery, by: number): void {
-    if (webhook === null) return
-    const attempts = (ofWebhook.get(webhook) ?? 0) + by
-    if (attempts > 0) ofWebhook.set(webhook, attempts)
-    else ofWebhook.delete(webhook)
+  function attempt(delivery: DueDelivery): void {
+    const { id, target } = delivery
+    count(target, 1)
+    const done = deliver(delivery)
+      .catch(error => logger.warn({ err: error, delivery: id }, 'could not record a webhook delivery'))
+      .finally(() => {
+        underWay.delete(id)
+        count(target, -1)
+        // There may be more for it.
+        if (!ofTarget.has(target)) wake()
+      })
+    underWay.set(id, done)
+  }
+
+  function count(target: string, by: number): void {
+    const attempts = (ofTarget.get(target) ?? 0) + by
+    if (attempts > 0) ofTarget.set(target, attempts)
+    else ofTarget.delete(target)
   }
 
   async function deliver({ id, webhook, url, payload: body, secrets, attempts }: DueDelivery): Promise<void> {

@@ -11,15 +11,18 @@ export const queries = new QueryClient({
   defaultOptions: { queries: { retry: false, staleTime: 1_000, gcTime: 30 * 60_000, networkMode: 'always' } },
 })
 
+const afterErrorMs = 5_000
+
 export type Polled<T> = { value: T | null; error: string | null; updatedAt: number; refresh(): void }
 
-export function usePolled<T>(name: readonly unknown[], read: (signal: AbortSignal) => Promise<T>, everyMs: number): Polled<T> {
+/** @param everyMs false for a value that the feed keeps live: then it is read again only after an error */
+export function usePolled<T>(name: readonly unknown[], read: (signal: AbortSignal) => Promise<T>, everyMs: number | false): Polled<T> {
   const latest = useRef(read)
   latest.current = read
   const { data, error, dataUpdatedAt, refetch } = useQuery({
     queryKey: name,
     queryFn: ({ signal }) => latest.current(signal),
-    refetchInterval: everyMs,
+    refetchInterval: ({ state }) => (everyMs === false && state.error ? afterErrorMs : everyMs),
     // Entities keep their identity by other means, and a large page would be compared value by value.
     structuralSharing: false,
   })

@@ -5,7 +5,7 @@
  * reads it. A process claims a delivery by moving its due time, so that another process repeats the attempt if this one dies: at least once, with one id.
  */
 import type { Delivery, ListDeliveries, OnEnd } from '@rivulet/protocol'
-import { and, desc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, inArray, isNotNull, lt, notInArray, type SQL, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
@@ -15,8 +15,8 @@ import { deliveries, feed, feedReaders, tasks, webhooks } from '../schema.ts'
 import { horizon, readFeed, type TenantEntry } from './read-feed.ts'
 
 export type DeliveryRow = typeof deliveries.$inferSelect
-/** With the address and the secrets to sign with, as they are now. */
-export type DueDelivery = Pick<DeliveryRow, 'id' | 'webhook' | 'payload' | 'attempts'> & { url: string; secrets: string[] }
+/** With the address and the secrets to sign with, as they are now. `target` is the webhook, or the host of an `onEnd`. */
+export type DueDelivery = Pick<DeliveryRow, 'id' | 'webhook' | 'payload' | 'attempts'> & { target: string; url: string; secrets: string[] }
 
 const reader = 'webhooks'
 /** An attempt ends by then, or its process is dead. */
@@ -29,7 +29,7 @@ export async function hasDeliveryWork(db: Database): Promise<boolean> {
   const [xid, seq] = [1, 2].map(part => sql`split_part(${feedReaders.place}, '-', ${part})::bigint`)
   const { rows } = await db.execute<{ hasWork: boolean }>(sql`
     select exists (select from ${feed} where (${feed.xid}, ${feed.seq}) > (${xid}, ${seq}) and ${feed.xid} < ${horizon})
-      or exists (select from ${deliveries} where ${deliveries.status} = 'pending' and ${deliveries.nextAt} < now()) as "hasWork"
+      or exists (select from ${deliveries} where ${isDue}) as "hasWork"
     from ${feedReaders} where ${feedReaders.name} = ${reader}
   `)
   return rows[0]?.hasWork ?? false
@@ -86,13 +86,20 @@ async function forTasks(tx: Transaction, entries: readonly TenantEntry[]): Promi
   })
 }
 
-/** @param busy webhooks that get no further delivery now, so that an address that hangs holds up no other. */
+/** Those of a webhook that is off wait until it is on again. */
+const isDue = sql`${deliveries.status} = 'pending' and ${deliveries.nextAt} < now() and (${deliveries.webhook} is null
+  or exists (select from ${webhooks} where ${webhooks.id} = ${deliveries.webhook} and ${webhooks.status} = 'active'))`
+
+const hostOfEnd = sql`split_part(${deliveries.onEnd} ->> 'url', '/', 3)`
+const target = sql<string>`coalesce(${deliveries.webhook}::text, ${hostOfEnd})`
+
+/** @param busy targets that get no further delivery now, so that an address that hangs holds up no other. */
 export async function claimDeliveries(db: Database, limit: number, busy: readonly string[]): Promise<DueDelivery[]> {
-  const isFree = busy.length > 0 ? or(sql`${deliveries.webhook} is null`, notInArray(deliveries.webhook, [...busy])) : undefined
+  const isFree = busy.length > 0 ? notInArray(target, [...busy]) : undefined
   const due = db
     .select({ id: deliveries.id })
     .from(deliveries)
-    .where(and(eq(deliveries.status, 'pending'), lt(deliveries.nextAt, sql`now()`), isFree))
+    .where(and(isDue, isFree))
     .orderBy(deliveries.nextAt)
     .limit(limit)
     .for('update', { skipLocked: true })
@@ -100,7 +107,7 @@ export async function claimDeliveries(db: Database, limit: number, busy: readonl
     .update(deliveries)
     .set({ attempts: sql`${deliveries.attempts} + 1`, nextAt: msFromNow(attemptMs) })
     .where(inArray(deliveries.id, due))
-    .returning()
+    .returning({ ...getTableColumns(deliveries), target })
   const ids = claimed.flatMap(({ webhook }) => webhook ?? [])
   const hooks =
     ids.length > 0
@@ -110,11 +117,12 @@ export async function claimDeliveries(db: Database, limit: number, busy: readonl
           .where(inArray(webhooks.id, ids))
       : []
   const known = new Map(hooks.map(hook => [hook.id, hook]))
-  return claimed.flatMap(({ id, webhook, payload, attempts, onEnd }) => {
+  return claimed.flatMap(({ onEnd, ...row }) => {
+    const { id, webhook, payload, attempts, target } = row
+    const about = { id, webhook, payload, attempts, target }
     const hook = webhook === null ? undefined : known.get(webhook)
-    if (hook)
-      return [{ id, webhook, payload, attempts, url: hook.url, secrets: [hook.secret, ...(hook.oldSecret ? [hook.oldSecret] : [])] }]
-    return onEnd ? [{ id, webhook, payload, attempts, url: onEnd.url, secrets: onEnd.secret ? [onEnd.secret] : [] }] : []
+    if (hook) return [{ ...about, url: hook.url, secrets: [hook.secret, ...(hook.oldSecret ? [hook.oldSecret] : [])] }]
+    return onEnd ? [{ ...about, url: onEnd.url, secrets: onEnd.secret ? [onEnd.secret] : [] }] : []
   })
 }
 

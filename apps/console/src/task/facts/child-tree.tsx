@@ -3,6 +3,7 @@ import type { Task } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { Link } from '../../shell/elements/link.tsx'
 import { StatusMark } from '../../shell/elements/status-mark.tsx'
+import { useFeedPace } from '../../shell/feed.ts'
 import { usePolled } from '../../shell/queries.ts'
 import { taskPath } from '../../shell/route.ts'
 import { useSession } from '../../shell/session.tsx'
@@ -47,11 +48,12 @@ function Below({ id, depth }: { id: string; depth: number }) {
 function useChildren(id: string): readonly Task[] {
   const client = useClient()
   const { may, shared } = useSession()
+  const pace = useFeedPace()
   const canList = may('tasks:read') && shared === null
   const { value } = usePolled(
     ['tasks', 'children', id],
     async signal => (canList ? (await client.tasks.list({ parent: id }, { signal })).data.toReversed() : []),
-    15_000,
+    pace && 15_000,
   )
   return value ?? []
 }

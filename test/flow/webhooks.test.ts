@@ -185,6 +185,21 @@ test('an address that hangs holds up no other', async () => {
   await until('all are there', () => new Set(received.map(({ event }) => event.data.task)).size === made.length)
 })
 
+test('an attempt that hangs holds up no other of its webhook', async () => {
+  let calls = 0
+  const { received, url } = await listen(response => {
+    calls += 1
+    if (calls > 1) ok(response)
+  })
+  const { webhook } = await client.webhooks.create({ url, events: ['task.created'] })
+  const made = await Promise.all(Array.from({ length: 20 }, () => client.tasks.create({ agent: 'echo', input: 'x' })))
+  await until('all but one are delivered', async () => {
+    const rows = await deliveriesOf(webhook)
+    return rows.length === made.length && rows.filter(({ status }) => status === 'delivered').length >= made.length - 1
+  })
+  expect(received.length).toBeGreaterThanOrEqual(made.length)
+})
+
 test.each([
   ['a webhook', (url: string) => client.webhooks.create({ url, events: ['task.created'] }).then(() => ({}))],
   ['the end of tasks', async (url: string) => ({ onEnd: { url } })],

@@ -65,7 +65,7 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
     }
   }
 
-  /** Until the next time, or until a target is free again. */
+  /** Until the next time, or until an attempt is over. */
   function pause(): Promise<void> {
     return new Promise(resolve => {
       const timer = setTimeout(resolve, pollMs)
@@ -76,12 +76,14 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
     })
   }
 
-  /** A few at a time, and none for a target that has some: so a claim cannot give one target more than it may have. */
+  /** So few at a time that no target gets more than it may have, even if all of them are for the one that has most. */
   async function begin(): Promise<void> {
     for (;;) {
-      const wanted = Math.min(maxOfOne, maxUnderWay - underWay.size)
+      const full = Array.from(ofTarget).flatMap(([target, attempts]) => (attempts >= maxOfOne ? [target] : []))
+      const most = Math.max(0, ...Array.from(ofTarget.values()).filter(attempts => attempts < maxOfOne))
+      const wanted = Math.min(maxOfOne - most, maxUnderWay - underWay.size)
       if (wanted <= 0 || stopping.signal.aborted) return
-      const claimed = await claimDeliveries(db, wanted, [...ofTarget.keys()])
+      const claimed = await claimDeliveries(db, wanted, full)
       for (const delivery of claimed) attempt(delivery)
       if (claimed.length < wanted) return
     }
@@ -95,8 +97,8 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
       .finally(() => {
         underWay.delete(id)
         count(target, -1)
-        // There may be more for it.
-        if (!ofTarget.has(target)) wake()
+        // There may be more for its target.
+        wake()
       })
     underWay.set(id, done)
   }

@@ -9,7 +9,6 @@ import {
   type Author,
   type Content,
   type Delta,
-  type Event,
   type EventOf,
   emptyState,
   isMessageEvent,
@@ -19,7 +18,7 @@ import {
   startedInputs,
   type TaskState,
 } from '@rivulet/protocol'
-import { createFollower, type MessageChange } from './follower.ts'
+import { createFollower, type MessageChange, type View, viewOf } from './follower.ts'
 
 export type TaskMessageUpdate = StreamTaskMessageStart | StreamTaskMessageDelta | StreamTaskMessageFull | StreamTaskMessageDone
 
@@ -55,16 +54,16 @@ export type TaskMessageDelta =
   | { type: 'reasoning_content'; content_index: number; content_delta: string }
 
 /** Returns a function that takes each event of a task in order and returns its updates. */
-export function createTaskMessageUpdates(from: TaskState = emptyState): (event: Event) => TaskMessageUpdate[] {
+export function createTaskMessageUpdates(from: TaskState = emptyState): View<TaskMessageUpdate> {
   const follower = createFollower(from)
   /** The open messages, as they were opened. `isBehind`: the client lacks a change for which Agentex has no delta. */
   const open = new Map<number, { parent: TaskMessage; isBehind: boolean }>()
 
-  return event => {
+  return viewOf(event => {
     if (isMessageEvent(event)) return messageChanged(event)
     follower.follow(event)
     return event.type === 'turn.started' ? began(event) : []
-  }
+  })
 
   /** Each input is a complete message of the user. */
   function began(event: EventOf<'turn.started'>): TaskMessageUpdate[] {

@@ -8,7 +8,6 @@
 import {
   type Content,
   type ContentOf,
-  type Event,
   emptyState,
   isMessageEvent,
   isTextDelta,
@@ -19,7 +18,7 @@ import {
   type MessageEvent,
   type TaskState,
 } from '@rivulet/protocol'
-import { createFollower } from './follower.ts'
+import { createFollower, type View, viewOf } from './follower.ts'
 
 export type Delta =
   | { type: 'BeginPart'; part_id: string; kind: PartKind }
@@ -44,14 +43,14 @@ export type Part = { metadata: JsonObject } & (
 export type Item = { kind: 'System' | 'User' | 'Assistant' | 'Tool'; parts: Part[] }
 
 /** Returns a function that takes each event of a task in order and returns its deltas. */
-export function createDeltas(from: TaskState = emptyState): (event: Event) => Delta[] {
+export function createDeltas(from: TaskState = emptyState): View<Delta> {
   const follower = createFollower(from)
 
-  return event => {
+  return viewOf(event => {
     if (isMessageEvent(event)) return deltasOf(event)
     follower.follow(event)
     return []
-  }
+  })
 
   function deltasOf(event: MessageEvent): Delta[] {
     const change = follower.followMessage(event)

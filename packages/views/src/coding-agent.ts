@@ -6,7 +6,6 @@
  * `toolUse`. Queued turns are those behind an unfinished turn. Compactions and retries of a request to the model are custom events.
  */
 import {
-  createTurnComposer,
   type Event,
   type EventOf,
   emptyState,
@@ -17,7 +16,7 @@ import {
   type TaskState,
   type Update,
 } from '@rivulet/protocol'
-import { createFollower, type MessageChange, remainingArguments } from './follower.ts'
+import { createFollower, type MessageChange, remainingArguments, type View, viewOf } from './follower.ts'
 import { createTextOrder, type TextEvent, type TextOrder } from './text-order.ts'
 
 export type AssistantMessage = { text: string; toolCalls: { id: string; name: string; input: Json }[]; stopReason: AgentStopReason }
@@ -43,7 +42,7 @@ export type AgentEvent =
  * Returns a function that takes each event of a task in order and returns its agent events. It starts at the beginning of the log or at a
  * state, for example of a snapshot; the first `turn_finished` then covers only what came after that state.
  */
-export function createAgentEvents(from: TaskState = emptyState): (event: Event) => AgentEvent[] {
+export function createAgentEvents(from: TaskState = emptyState): View<AgentEvent> {
   const follower = createFollower(from)
   const executing = new Map<number, string>()
   let waiting = from.turns.filter(({ status }, at) => status === 'queued' && at > 0).map(({ number }) => number)
@@ -51,7 +50,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
   let isAborted = false
   let hasFinished = false
 
-  return eventsOf
+  return viewOf(eventsOf)
 
   function eventsOf(event: Event): AgentEvent[] {
     switch (event.type) {
@@ -184,9 +183,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
 
 /** The same events for a run without the platform: takes the updates of `runAgent` or of a model's stream. */
 export function createRunEvents(): (update: Update) => AgentEvent[] {
-  const composer = createTurnComposer({ task: '', turn: 1, attempt: 1, firstIndex: 0 })
-  const eventsOf = createAgentEvents()
-  return update => composer.compose(update).flatMap(event => eventsOf(event))
+  return createAgentEvents()
 }
 
 type OpenResponse = Pick<AssistantMessage, 'toolCalls'> & {

@@ -5,6 +5,7 @@
 import {
   applyOrSkip,
   type Content,
+  createTurnComposer,
   type Event,
   emptyState,
   epochOf,
@@ -16,6 +17,8 @@ import {
   nextIndexOf,
   seqOf,
   type TaskState,
+  type TurnComposer,
+  type Update,
 } from '@rivulet/protocol'
 
 export type Follower = {
@@ -27,6 +30,18 @@ export type Follower = {
 }
 
 export type MessageChange = { before: Message | undefined; message: Message }
+
+/** Takes the events of a task, or the updates of a model or a run that have no task, each in order. */
+export type View<T> = (given: Event | Update) => T[]
+
+export function viewOf<T>(eventsOf: (event: Event) => T[]): View<T> {
+  let composer: TurnComposer | undefined
+  return given => {
+    if ('task' in given) return eventsOf(given)
+    composer ??= createTurnComposer({ task: '', turn: 1, attempt: 1, firstIndex: 0 })
+    return composer.compose(given).flatMap(event => eventsOf(event))
+  }
+}
 
 export function createFollower(from: TaskState): Follower {
   let state = from

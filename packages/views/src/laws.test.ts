@@ -1,11 +1,13 @@
 /** Laws of every view, for any updates of an agent and any end of its turn. */
-import type { Event, Message } from '@rivulet/protocol'
+import { delta, done, type Event, full, type Message, reasoning, start, toolRequest } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { overriddenTurn, type RandomTurn, randomTurn } from '../test/random-turn.ts'
+import { task, updatesToEvents } from '../test/task-log.ts'
 import { createTaskMessageUpdates, type TaskMessageContent, taskMessageOf } from './agentex.ts'
 import { createDeltas, itemsOf } from './agentkit.ts'
 import { type AgentEvent, createAgentEvents } from './coding-agent.ts'
+import type { View } from './follower.ts'
 import { createStreamEvents, StreamAccumulator } from './mini-claw-code/mini-claw-code.ts'
 import { spansOf } from './spans.ts'
 
@@ -114,6 +116,27 @@ test.each([
   })
 })
 
+test.each([
+  ['coding agent', createAgentEvents],
+  ['mini-claw-code', createStreamEvents],
+  ['agentkit', createDeltas],
+  ['agentex', createTaskMessageUpdates],
+])('%s: the updates of a model without a task give what their events in a task give', (_, createView: () => View<object>) => {
+  const updates = [
+    start(0, reasoning()),
+    delta(0, { type: 'reasoning_content', index: 0, text: 'Hm.' }),
+    done(0),
+    delta(1, 'Let me '),
+    delta(1, 'look.'),
+    done(1),
+    full(2, toolRequest('c1', 'look', { at: 'it' })),
+    done(2, { stopReason: 'tool_use' }),
+  ]
+  const emitted = updates.flatMap(createView())
+  expect(emitted.length).toBeGreaterThan(3)
+  expect(withoutIds(emitted)).toEqual(withoutIds(updatesToEvents(...updates).flatMap(createView())))
+})
+
 test('spans: each is closed, and none begins before its parent or ends after it', () => {
   always(({ events }) => {
     const spans = spansOf(events.map((event, i) => ({ ...event, at: i })))
@@ -126,6 +149,15 @@ test('spans: each is closed, and none begins before its parent or ends after it'
     }
   })
 })
+
+/** Without the task's id and the times, which updates without a task do not have. */
+function withoutIds(emitted: object[]): unknown {
+  return JSON.parse(
+    JSON.stringify(emitted)
+      .replaceAll(task, '')
+      .replaceAll(/"\d{4}-\d\d-\d\dT[^"]*"/g, '""'),
+  )
+}
 
 /** The text of each response, as an interface shows it: deltas are appended, and a replacement is the whole text so far. */
 function textsOf(events: AgentEvent[]): string[] {

@@ -5,8 +5,8 @@
  * `Done` ends a response, and the calls of each response are counted from 0. Left out, because this model has no events for them: reasoning,
  * tool results, data, media, and a text that replaces streamed text.
  */
-import { type Content, type Event, type EventOf, emptyState, isMessageEvent, type MessageEvent, type TaskState } from '@rivulet/protocol'
-import { createFollower, isPartOfOther, type MessageChange, remainingArguments, remainingText } from '../follower.ts'
+import { type Content, type EventOf, emptyState, isMessageEvent, type MessageEvent, type TaskState } from '@rivulet/protocol'
+import { createFollower, isPartOfOther, type MessageChange, remainingArguments, remainingText, type View, viewOf } from '../follower.ts'
 import type { StreamEvent } from './stream-accumulator.ts'
 
 export { type ChunkResponse, parseSseLine } from './sse-line.ts'
@@ -19,20 +19,20 @@ export type AgentEvent =
   | { type: 'Error'; message: string }
 
 /** Returns a function that takes each event of a task in order and returns the events of the model's response. */
-export function createStreamEvents(from: TaskState = emptyState): (event: Event) => StreamEvent[] {
+export function createStreamEvents(from: TaskState = emptyState): View<StreamEvent> {
   const follower = createFollower(from)
   /** The number of each call in its response, by the index of its message. */
   const calls = new Map<number, number>()
   let open = 0
   let isOver = true
 
-  return event => {
+  return viewOf(event => {
     if (isMessageEvent(event)) return messageChanged(event)
     const isPart = isPartOfOther(follower, event)
     follower.follow(event)
     if (event.type === 'turn.started') forget()
     return event.type === 'turn.finished' && !isOver && !isPart ? end() : []
-  }
+  })
 
   function messageChanged(event: MessageEvent): StreamEvent[] {
     const change = follower.followMessage(event)
@@ -78,19 +78,19 @@ export function createStreamEvents(from: TaskState = emptyState): (event: Event)
 }
 
 /** Events for an interface: text as it streams, each call when it is complete, and the end of the turn. */
-export function createAgentEvents(from: TaskState = emptyState): (event: Event) => AgentEvent[] {
+export function createAgentEvents(from: TaskState = emptyState): View<AgentEvent> {
   const follower = createFollower(from)
   const streamEvents = createStreamEvents(from)
   let text = ''
 
-  return event => {
+  return viewOf(event => {
     const texts = streamEvents(event).filter(part => part.type === 'TextDelta')
     if (isMessageEvent(event)) return [...texts, ...calls(event)]
     const isPart = isPartOfOther(follower, event)
     follower.follow(event)
     if (event.type === 'turn.started') text = ''
     return event.type === 'turn.finished' && !isPart ? [finished(event)] : []
-  }
+  })
 
   function calls(event: MessageEvent): AgentEvent[] {
     const message = follower.followMessage(event)?.message

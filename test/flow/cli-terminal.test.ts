@@ -12,6 +12,8 @@ import { until } from '../support/until.ts'
 
 const esc = '\u001b'
 const ctrlC = '\u0003'
+const ctrlD = '\u0004'
+const arrowUp = `${esc}[A`
 const pty = await loadPty()
 
 let platform: Platform
@@ -82,9 +84,7 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
   })
 
   test('run asks the person for the fields of a form, and for a yes or no', async () => {
-    if (!pty) return
-    const terminal = openTerminal(pty, ['run', 'clerk', 'a refund', '--url', platform.url])
-    try {
+    await withTerminal(['run', 'clerk', 'a refund', '--url', platform.url], async terminal => {
       for (const [question, line] of [
         ['? Order to refund', ''],
         ['The number of the order: ', 'A-7'],
@@ -100,10 +100,7 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
       terminal.type('y\r')
       await terminal.untilShows('Refunded 42.00 € for order A-7.')
       expect(await terminal.exited).toBe(0)
-    } finally {
-      terminal.kill()
-      await terminal.exited
-    }
+    })
   })
 
   test('Ctrl-C cancels the task: 130', async () => {
@@ -137,6 +134,41 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
         api?.wake()
       }
       await platform.client.cancel(id)
+    })
+  })
+
+  test('chat is a conversation: each line is a turn, Ctrl-D leaves, and --name shows it again', async () => {
+    const args = ['chat', 'echo', '--name', `a chat ${Math.random()}`, '--url', platform.url]
+    await withTerminal(args, async terminal => {
+      await terminal.untilShows('› ')
+      terminal.type('hello\r')
+      await terminal.untilShows(/completed in/)
+      terminal.type('again\r')
+      await terminal.untilShows(/completed in[\s\S]*completed in[\s\S]*› /)
+      terminal.type(`${arrowUp}${arrowUp}\r`)
+      await terminal.untilShows(/completed in[\s\S]*completed in[\s\S]*completed in[\s\S]*› /)
+      terminal.type(ctrlD)
+      expect(await terminal.exited).toBe(0)
+      expect(plain(terminal.output())).toMatch(/hello\ncompleted in [^\n]*\n[\s\S]*again\ncompleted in [^\n]*\n[\s\S]*hello\ncompleted/)
+      expect(terminal.output()).not.toContain('left out')
+    })
+    await withTerminal(args, async terminal => {
+      await terminal.untilShows(/› hello[\s\S]*› again[\s\S]*› hello[\s\S]*› /)
+      terminal.type(ctrlC)
+      expect(await terminal.exited).toBe(130)
+    })
+  })
+
+  test('Ctrl-C in a chat stops the turn, and the conversation goes on', async () => {
+    const params = JSON.stringify({ steps: [say(0, 'begun'), rest(60_000)] })
+    await withTerminal(['chat', 'scripted', '--params', params, '--url', platform.url], async terminal => {
+      await terminal.untilShows('› ')
+      terminal.type('go\r')
+      await terminal.untilShows('begun')
+      terminal.type(ctrlC)
+      await terminal.untilShows(/canceled in[\s\S]*› /)
+      terminal.type(ctrlD)
+      expect(await terminal.exited).toBe(0)
     })
   })
 
@@ -197,9 +229,15 @@ async function inTerminal(
   if (!Array.isArray(what)) await startOwnWorker(platform, [what])
   const run = Array.isArray(what) ? ['scripted', '--params', JSON.stringify({ steps: what })] : [what.name]
   const args = ['run', ...run, '--name', name, '--url', platform.url]
+  const find = () => until('the task is there', () => findTask(name))
+  await withTerminal(args, terminal => use(terminal, find), options)
+}
+
+async function withTerminal(args: string[], use: (terminal: TestTerminal) => Promise<void>, options: TerminalOptions = {}): Promise<void> {
+  if (!pty) return
   const terminal = openTerminal(pty, args, options)
   try {
-    await use(terminal, () => until('the task is there', () => findTask(name)))
+    await use(terminal)
   } finally {
     terminal.kill()
     await terminal.exited

@@ -34,7 +34,9 @@ describe('run', () => {
 
   test('--name of a task that exists shows the new turn only', async () => {
     expect(await rivulet('run', 'echo', 'one', '--name', 'twice')).toMatchObject({ code: 0, stdout: 'one\n' })
-    expect(await rivulet('run', 'echo', 'two', '--name', 'twice')).toMatchObject({ code: 0, stdout: 'two\n' })
+    const two = await rivulet('run', 'echo', 'two', '--name', 'twice')
+    expect(two).toMatchObject({ code: 0, stdout: 'two\n' })
+    expect(two.stderr).not.toContain('left out')
     const { stdout } = await rivulet('run', 'echo', 'three', '--name', 'twice', '--json')
     expect(stdout).toContain('"three"')
     expect(stdout).not.toMatch(/"one"|"two"/)
@@ -427,6 +429,11 @@ describe('what cannot work', () => {
     const { code, stdout, stderr } = await runCli(['tasks', '--status', 'tired'])
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toMatch(/^error: [^\n]*Allowed choices[^\n]*\n$/)
+  })
+
+  test('chat without a terminal: 2, and which command a script uses', async () => {
+    const { code, stderr } = await rivulet('chat', 'echo')
+    expect([code, stderr]).toEqual([2, expect.stringContaining('in a script, use rivulet run')])
   })
 
   test('no server: how to start one', async () => {

@@ -11,7 +11,7 @@ export type Context = {
   /** stderr: everything about it. */
   err: Pen
   readInput(): Promise<string>
-  /** A line that the person types; null when stdin is no terminal, or the signal fires. */
+  /** A line that the person types; null when stdin is no terminal, Ctrl-D closes it, or the signal fires. */
   prompt: Prompt
   /** Listens for lines that the person types while no prompt is open. Returns a function that stops listening. */
   onLine(listener: (line: string) => void): () => void

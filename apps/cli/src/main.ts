@@ -43,12 +43,17 @@ await runCommand(context, process.argv.slice(2), readVersion())
 process.exit(exitCode)
 
 function onInterrupt(listener: () => void): () => void {
+  process.off('SIGINT', leave)
   process.on('SIGINT', listener)
   return () => {
-    // A Ctrl-C between the end of the command and that of the process keeps the exit code.
-    process.once('SIGINT', () => process.exit(exitCode))
+    process.on('SIGINT', leave)
     process.off('SIGINT', listener)
   }
+}
+
+/** A Ctrl-C between the end of the command and that of the process keeps the exit code. */
+function leave(): void {
+  process.exit(exitCode)
 }
 
 function readVersion(): string {

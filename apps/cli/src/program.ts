@@ -13,6 +13,7 @@ import { addWorkerCommand } from './commands/platform/worker.ts'
 import { addSchedulesCommands } from './commands/schedules.ts'
 import { addCancelCommand } from './commands/tasks/cancel.ts'
 import { addChangeCommand } from './commands/tasks/change.ts'
+import { addChatCommand } from './commands/tasks/chat.ts'
 import { addExportCommand } from './commands/tasks/export.ts'
 import { addForkCommand } from './commands/tasks/fork.ts'
 import { addRetryCommand } from './commands/tasks/retry.ts'
@@ -46,6 +47,7 @@ const commands = [
   addWorkerCommand,
   addBuildCommand,
   addRunCommand,
+  addChatCommand,
   addTailCommand,
   addWatchCommand,
   addTasksCommand,

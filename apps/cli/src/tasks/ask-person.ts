@@ -4,8 +4,8 @@ import { cleanLine } from '../terminal/clean-text.ts'
 import { sentenceOf } from '../terminal/failure-sentence.ts'
 import type { Pen } from '../terminal/pen.ts'
 
-/** A line that the person types; null when there is no person. */
-export type Prompt = (question: string, signal: AbortSignal) => Promise<string | null>
+/** A line that the person types; null when there is no person. `history` has the earlier lines, newest first, for the arrow keys. */
+export type Prompt = (question: string, signal: AbortSignal, history?: string[]) => Promise<string | null>
 
 export type PersonDeps = { task: Pick<TaskHandle, 'answer'>; prompt: Prompt; noted: Pen; url: string; signal: AbortSignal }
 

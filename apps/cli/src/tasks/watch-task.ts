@@ -26,11 +26,13 @@ export async function watchTask(
 ): Promise<TaskState> {
   const transcript = createTranscript({ ...pens, clock: () => performance.now() })
   let last: TaskState | null = null
+  let hasBegun = fromTurn === 1
   try {
     for await (const { event, state } of tellTask(task, { signal, follow })) {
       last = state
+      if (!hasBegun) hasBegun = skipEarlierTurns(storyOf(state))
       if (after !== undefined && compareCursors(event.cursor, after) <= 0) transcript.skip(storyOf(state))
-      else transcript.show(storyFrom(storyOf(state), fromTurn))
+      else transcript.show(storyOf(state))
       await pens.said.flush()
       onState?.(state)
     }
@@ -41,10 +43,13 @@ export async function watchTask(
   }
   if (!last) throw new Error(`The stream of task ${task.id} ended without a turn`)
   return last
-}
 
-function storyFrom(story: Story, number: number): Story {
-  return { ...story, messages: story.messages.filter(message => message.turn >= number) }
+  /** Takes the messages of earlier turns as read, and returns whether there is one of the turns that are shown. */
+  function skipEarlierTurns(story: Story): boolean {
+    const earlier = story.messages.filter(message => message.turn < fromTurn)
+    transcript.skip({ ...story, messages: earlier })
+    return earlier.length < story.messages.length
+  }
 }
 
 /** The same for programs: every event as a line of JSON. */

@@ -63,9 +63,14 @@ async function run(context: Context, agent: string, text: string | undefined, op
 /** `fromTurn`: earlier turns are not shown. */
 export type ShowOptions = { url: string; isJson: boolean; fromTurn: number }
 
-/** Streams the turns that this command has added to a task. Ctrl-C cancels them. */
-export async function showTask(context: Context, task: TaskHandle, { url, isJson, fromTurn }: ShowOptions): Promise<void> {
-  if (!isJson) context.err.write(`${context.err.style('dim', `task ${task.id}`)}\n`)
+/** Streams the turns that this command has added to a task, below the task's id. */
+export async function showTask(context: Context, task: TaskHandle, options: ShowOptions): Promise<void> {
+  if (!options.isJson) context.err.write(`${context.err.style('dim', `task ${task.id}`)}\n`)
+  return showTurn(context, task, options)
+}
+
+/** Streams a turn and those after it. Ctrl-C cancels them. */
+export async function showTurn(context: Context, task: TaskHandle, { url, isJson, fromTurn }: ShowOptions): Promise<void> {
   // On one screen there is one pen: two could not know where the other has left the cursor.
   const noted = context.out.isInteractive && !isJson ? context.out : context.err
   const { signal, dispose } = cancelOnInterrupt(context, noted, task, url)

@@ -1,6 +1,6 @@
 /** A webhook cannot reach what is not on the public internet. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isPrivateAddress, requirePublicHost } from './private-addresses.ts'
 import { callWebhook, type Resolve } from './webhook-request.ts'
@@ -60,6 +60,72 @@ test('[input 37] a name that resolves to a private address is rejected where the
   const call = { url: `http://rebound.example:${port}/`, headers: {}, body: '{}', timeoutMs: 5_000, resolve }
   expect(await callWebhook({ ...call, allowPrivate: false })).toEqual({ error: expect.stringContaining('private') })
   expect(calls).toBe(0)
+})
+
+describe('an attempt ends', () => {
+  const head = 'HTTP/1.1 200 OK\r\n'
+  const ok = { status: 200 }
+  const noResponse = { error: 'No response within 300 ms' }
+  const broken = { error: expect.stringMatching(/hang up|ECONNRESET|EPIPE|closed/) }
+  const malformed = { error: expect.stringMatching(/Parse Error|hang up/) }
+
+  const receivers: [string, object, (socket: Socket) => void][] = [
+    ['closes without a response', broken, socket => void socket.end()],
+    ['resets the connection', broken, socket => void socket.resetAndDestroy()],
+    ['closes in the middle of a header', broken, socket => void socket.end(`${head}content-`)],
+    ['responds that it switches protocols', { status: 101 }, switchProtocols],
+    ['responds that it switches protocols, and keeps sending', { status: 101 }, socket => sendForever(switchProtocols(socket))],
+    ['responds and closes', ok, socket => void socket.end(`${head}\r\nbody`)],
+    [
+      'resets the connection in the middle of a body',
+      ok,
+      socket => socket.write(`${head}content-length: 9\r\n\r\nhalf`, () => socket.resetAndDestroy()),
+    ],
+    ['sends a body without an end', ok, socket => sendForever(socket, `${head}\r\n`)],
+    ['sends a part of a body, then nothing', ok, socket => void socket.write(`${head}content-length: 9\r\n\r\nhalf`)],
+    ['sends a chunk that is none', ok, socket => void socket.write(`${head}transfer-encoding: chunked\r\n\r\nzz\r\n`)],
+    ['sends headers without an end', malformed, socket => sendForever(socket, `${head}x: `)],
+    ['sends what is no HTTP', malformed, socket => void socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
+    ['sends interim responses alone', noResponse, socket => void socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(5))],
+    ['sends nothing', noResponse, () => {}],
+  ]
+
+  test.each(receivers)('when its receiver %s', async (_, expected, receive) => {
+    const sockets = new Set<Socket>()
+    const server = createSocketServer(socket => {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.once('data', () => receive(socket))
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    })
+    const { port } = server.address() as AddressInfo
+    const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', allowPrivate: true, timeoutMs: 300 }
+    expect(await callWebhook(call)).toEqual(expected)
+    await expect.poll(() => [...sockets].every(({ destroyed }) => destroyed)).toBe(true)
+  })
+
+  test('when its name is never resolved', async () => {
+    const call = { url: 'http://slow.example/', headers: {}, body: '{}', allowPrivate: false, timeoutMs: 300, resolve: () => {} }
+    expect(await callWebhook(call)).toEqual(noResponse)
+  })
+
+  function switchProtocols(socket: Socket): Socket {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n')
+    return socket
+  }
+
+  function sendForever(socket: Socket, first = ''): void {
+    socket.write(first)
+    const send = () => {
+      while (socket.writable && socket.write('x'.repeat(4_096)));
+    }
+    socket.on('drain', send)
+    send()
+  }
 })
 
 test('attempts are spread over three days, and then end', () => {

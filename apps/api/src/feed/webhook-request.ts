@@ -1,6 +1,7 @@
 /**
- * One attempt to deliver a webhook. It follows no redirect, reads little of the response, and ends after a time. The address is checked where the
- * connection is made, after its name was resolved, so that a name cannot mean a public address for the check and a private one for the connection.
+ * One attempt to deliver a webhook. It follows no redirect, reads little of the response, and ends after a time, whatever the receiver does. The address
+ * is checked where the connection is made, after its name was resolved, so that a name cannot mean a public address for the check and a private one for
+ * the connection.
  */
 import { lookup } from 'node:dns'
 import { request as overHttp } from 'node:http'
@@ -27,11 +28,20 @@ export type Resolve = (hostname: string, options: { all: true }, callback: (erro
 const maxResponseBytes = 64 * 1024
 const privateError = 'The address is private (WEBHOOK_ALLOW_PRIVATE)'
 
-export function callWebhook({ url, headers, body, allowPrivate, timeoutMs, resolve = lookup }: WebhookCall): Promise<WebhookResponse> {
+export function callWebhook({
+  url,
+  headers,
+  body,
+  allowPrivate,
+  timeoutMs,
+  resolve: lookupAll = lookup,
+}: WebhookCall): Promise<WebhookResponse> {
   const target = new URL(url)
   if (!allowPrivate && isPrivateHost(target)) return Promise.resolve({ error: privateError })
   const send = target.protocol === 'https:' ? overHttps : overHttp
-  return new Promise(settle => {
+  return new Promise(resolve => {
+    let result: WebhookResponse = { error: 'The receiver closed the connection' }
+    const isTooLate = AbortSignal.timeout(timeoutMs)
     const request = send(target, {
       method: 'POST',
       headers: {
@@ -42,24 +52,29 @@ export function callWebhook({ url, headers, body, allowPrivate, timeoutMs, resol
       },
       // A connection of its own: a kept one was checked for another name.
       agent: false,
-      signal: AbortSignal.timeout(timeoutMs),
-      ...(!allowPrivate && { lookup: publicLookup(resolve) }),
+      signal: isTooLate,
+      ...(!allowPrivate && { lookup: publicLookup(lookupAll) }),
     })
-    request.on('error', error => settle({ error: error.name === 'TimeoutError' ? `No response within ${timeoutMs} ms` : error.message }))
+    // A response that breaks off is a response. Every event below ends in a 'close' of the request, which is the only one that settles the attempt.
+    request.on('error', error => {
+      if ('error' in result) result = { error: isTooLate.aborted ? `No response within ${timeoutMs} ms` : error.message }
+    })
+    request.on('upgrade', ({ statusCode = 0 }, socket) => {
+      result = { status: statusCode }
+      socket.destroy()
+    })
     request.on('response', response => {
-      const { statusCode: status = 0 } = response
+      const { statusCode = 0 } = response
+      result = { status: statusCode }
       let received = 0
-      const finish = () => {
-        response.destroy()
-        settle({ status })
-      }
       response.on('data', (chunk: Buffer) => {
         received += chunk.length
-        if (received > maxResponseBytes) finish()
+        if (received > maxResponseBytes) request.destroy()
       })
-      response.on('end', finish)
-      response.on('error', finish)
+      response.on('end', () => request.destroy())
+      response.on('error', () => request.destroy())
     })
+    request.on('close', () => resolve(result))
     request.end(body)
   })
 }

@@ -33,6 +33,8 @@ export function logFailure(request: FastifyRequest, { code, cause }: RivuletErro
 /** @param bodyLimit of the route that was asked for */
 export function toRivuletError(error: unknown, bodyLimit?: number): RivuletError {
   if (error instanceof RivuletError) return error.row.status === undefined ? internal(error) : error
+  // Drizzle wraps the errors of a pool.
+  if (error instanceof Error && error.cause instanceof RivuletError) return toRivuletError(error.cause)
   const code = error instanceof Error && 'code' in error ? fastifyCodes[String(error.code)] : undefined
   if (code === 'body_too_large')
     return new RivuletError(code, `The body may have at most ${bodyLimit} bytes (${limitNames.bodyBytes})`, { cause: error })

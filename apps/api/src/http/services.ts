@@ -38,6 +38,8 @@ export type Services = {
   leases: Database
   /** For requests of callers. */
   databaseFor: DatabaseHandle['databaseFor']
+  /** For lists, searches and sums. */
+  listsFor: DatabaseHandle['listsFor']
   acceptance: TaskAcceptance
   reader: TurnLogReader
   announcer: LogAnnouncer

@@ -5,10 +5,9 @@
  * graph shows a hole instead of an old value; all other gauges are still reported.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Pool } from 'pg'
 import { readQueues } from '../store/agents/queues.ts'
 import { listVersions } from '../store/agents/versions.ts'
-import type { Database } from '../store/connection/database.ts'
+import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import { everyTenant } from '../store/connection/tenant.ts'
 import { countOpenWaits } from '../store/waits/list-waits.ts'
 import type { Metrics } from './metrics.ts'
@@ -20,7 +19,7 @@ const patienceMs = 2_000
 export type MetricSources = {
   metrics: Metrics
   db: Database
-  pools: Record<string, Pool>
+  database: Pick<DatabaseHandle, 'pools' | 'waitingForShare'>
   hub: { pressure(): { blocked: number; unsentBytes: number } }
   capacity: { redisMemory(): number | null }
   backlog: { spareSlots(): ReadonlyMap<string, number> }
@@ -28,16 +27,17 @@ export type MetricSources = {
 }
 
 /** Returns the function that brings the gauges up to date. */
-export function createMetricSamples({ metrics, db, pools, hub, capacity, backlog, leaseMs }: MetricSources): () => Promise<void> {
+export function createMetricSamples({ metrics, db, database, hub, capacity, backlog, leaseMs }: MetricSources): () => Promise<void> {
   let askedAt = Number.NEGATIVE_INFINITY
   let asked: Promise<void> = Promise.resolve()
   return sample
 
   async function sample(): Promise<void> {
-    for (const [pool, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+    const waiting = new Map(Object.entries(database.waitingForShare()))
+    for (const [pool, { totalCount, idleCount, waitingCount }] of Object.entries(database.pools)) {
       metrics.pool.set({ pool, state: 'in_use' }, totalCount - idleCount)
       metrics.pool.set({ pool, state: 'idle' }, idleCount)
-      metrics.pool.set({ pool, state: 'waiting' }, waitingCount)
+      metrics.pool.set({ pool, state: 'waiting' }, waitingCount + (waiting.get(pool) ?? 0))
     }
     const memory = capacity.redisMemory()
     if (memory === null) metrics.redisMemory.remove()

@@ -18,11 +18,11 @@ import { readActivity } from '../../store/reads/activity.ts'
 import { groupErrors } from '../../store/reads/error-groups.ts'
 import type { Services } from '../services.ts'
 
-export function agentRoutes(scope: FastifyInstance, { databaseFor, config: { leaseMs } }: Services): void {
+export function agentRoutes(scope: FastifyInstance, { listsFor, config: { leaseMs } }: Services): void {
   const config = { access: { scope: 'tasks:read', ofAgents: true } } as const
   const response = { 200: z.object({ data: z.array(agentSchema) }) }
   scope.withTypeProvider<ZodTypeProvider>().get('/agents', { config, schema: { tags: ['agents'], response } }, async ({ principal }) => {
-    return { data: await listAgents(databaseFor(principal), principal.tenant, leaseMs) }
+    return { data: await listAgents(listsFor(principal), principal.tenant, leaseMs) }
   })
 
   const minutes = (normal: number) =>
@@ -36,23 +36,23 @@ export function agentRoutes(scope: FastifyInstance, { databaseFor, config: { lea
   scope
     .withTypeProvider<ZodTypeProvider>()
     .get('/agents/activity', { config, schema }, ({ query, principal }) =>
-      readActivity(databaseFor(principal), principal.tenant, query.minutes),
+      readActivity(listsFor(principal), principal.tenant, query.minutes),
     )
 
   const workers = { tags: ['agents'], response: { 200: z.object({ data: z.array(workerSchema) }) } }
   scope.withTypeProvider<ZodTypeProvider>().get('/workers', { config, schema: workers }, async ({ principal }) => {
-    return { data: await listWorkers(databaseFor(principal), principal.tenant, leaseMs) }
+    return { data: await listWorkers(listsFor(principal), principal.tenant, leaseMs) }
   })
 
   const versions = { tags: ['agents'], response: { 200: z.object({ data: z.array(workerVersionSchema) }) } }
   scope.withTypeProvider<ZodTypeProvider>().get('/versions', { config, schema: versions }, async ({ principal }) => {
-    return { data: await listVersions(databaseFor(principal), principal.tenant, leaseMs) }
+    return { data: await listVersions(listsFor(principal), principal.tenant, leaseMs) }
   })
 
   const querystring = z.strictObject({ minutes: minutes(1_440) })
   const errors = { tags: ['agents'], querystring, response: { 200: z.object({ data: z.array(errorGroupSchema) }) } }
   scope.withTypeProvider<ZodTypeProvider>().get('/errors', { config, schema: errors }, async ({ query, principal }) => {
-    return { data: await groupErrors(databaseFor(principal), principal.tenant, query.minutes) }
+    return { data: await groupErrors(listsFor(principal), principal.tenant, query.minutes) }
   })
 }
 

@@ -6,13 +6,13 @@ import { everyTenant } from '../../store/connection/tenant.ts'
 import { readUsage } from '../../store/usage/read-usage.ts'
 import type { Services } from '../services.ts'
 
-export function usageRoutes(scope: FastifyInstance, { databaseFor }: Services): void {
+export function usageRoutes(scope: FastifyInstance, { listsFor }: Services): void {
   const config = { access: { scope: 'tasks:read', ofAgents: true } } as const
   const schema = { tags: ['usage'], querystring: usageQuery, response: { 200: usageReportSchema } }
   scope.withTypeProvider<ZodTypeProvider>().get('/usage', { config, schema }, ({ query, principal }) => {
     if (query.by === 'tenant' && !principal.isRoot)
       throw new RivuletError('forbidden', 'Only the root key can see the usage of all tenants')
     const whose = query.by === 'tenant' ? { tenant: everyTenant } : principal
-    return readUsage(databaseFor(whose), whose.tenant, query)
+    return readUsage(listsFor(whose), whose.tenant, query)
   })
 }

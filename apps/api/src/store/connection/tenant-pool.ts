@@ -3,26 +3,39 @@
  *
  * The pool sets them only when they change, so requests of one tenant need no extra round trip.
  */
+import { RivuletError } from '@rivulet/protocol'
 import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
-import { askTwice } from './database-errors.ts'
+import { askTwice, sqlStateOf } from './database-errors.ts'
+import type { FairSlots } from './fair-slots.ts'
 import type { Readable, Tenant } from './tenant.ts'
 
 const told = new WeakMap<PoolClient, string>()
+
+/** Where tenants share a pool: a slot for each connection, and how long a statement may take, if that is shorter than elsewhere. */
+export type PoolShare = { slots?: FairSlots; limitMs?: number }
+
+const statementCanceled = '57014'
+
+function tookTooLong(limitMs: number): RivuletError {
+  return new RivuletError('overloaded', `The list took longer than ${limitMs / 1_000} s; narrow it, for example by agent, status or time`)
+}
 
 /** A class, and a "Pool" by name: that is how drizzle knows what it can have a transaction's connection of. */
 export class TenantPool {
   readonly #pool: Pool
   readonly #tenant: Tenant
   readonly #agents: string
+  readonly #share: PoolShare
 
-  constructor(pool: Pool, { tenant, agents = null }: Readable) {
+  constructor(pool: Pool, { tenant, agents = null }: Readable, share: PoolShare = {}) {
     this.#pool = pool
     this.#tenant = tenant
     this.#agents = agents === null ? '' : arrayText(agents)
+    this.#share = share
   }
 
   async connect(): Promise<PoolClient> {
-    const client = releasedAtItsEnd(await this.#pool.connect())
+    const client = await this.#lend()
     const wanted = `${this.#tenant} ${this.#agents}`
     if (told.get(client) === wanted) return client
     try {
@@ -32,6 +45,19 @@ export class TenantPool {
       return client
     } catch (error) {
       client.release(true)
+      throw error
+    }
+  }
+
+  async #lend(): Promise<PoolClient> {
+    const { slots } = this.#share
+    if (slots && !(await slots.acquire(this.#tenant)))
+      throw new RivuletError('overloaded', 'Too many requests of this tenant wait for the database; retry')
+    const giveBack = () => slots?.release(this.#tenant)
+    try {
+      return releasedAtItsEnd(await this.#pool.connect(), giveBack)
+    } catch (error) {
+      giveBack()
       throw error
     }
   }
@@ -51,7 +77,7 @@ export class TenantPool {
     } catch (error) {
       // Its question may still be under way.
       client.release(true)
-      throw error
+      throw this.#share.limitMs && sqlStateOf(error) === statementCanceled ? tookTooLong(this.#share.limitMs) : error
     }
   }
 
@@ -94,7 +120,7 @@ const begin = { text: 'begin' }
 const commit = { text: 'commit' }
 
 /** Drizzle does not give a connection back on which `begin` has failed: then that happens when the connection ends. */
-function releasedAtItsEnd(client: PoolClient): PoolClient {
+function releasedAtItsEnd(client: PoolClient, onRelease: () => void): PoolClient {
   const release = client.release.bind(client)
   const onEnd = () => client.release(true)
   let isLent = true
@@ -104,6 +130,7 @@ function releasedAtItsEnd(client: PoolClient): PoolClient {
     isLent = false
     client.off('end', onEnd)
     release(isBroken)
+    onRelease()
   }
   return client
 }

@@ -55,15 +55,19 @@ const ranMs = sql.raw(
   `(select coalesce(sum(extract(epoch from finished_at - started_at) * 1000), 0) from turns where turns.task = tasks.id)`,
 )
 
-/** In the id from its beginning, the name, the metadata, or the first input; capitals do not matter. Large inputs are not searched. */
+/** In the id from its beginning, the name, the metadata, or the first input; capitals do not matter. Large metadata and inputs are not searched. */
 function hasText(text: string): SQL {
   const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
   const isInInput = sql`select from turns where turns.task = tasks.id and number = 1 and pg_column_size(input) <= ${maxReadInputBytes} and input::text ilike ${pattern}`
-  return sql`(tasks.id::text ilike ${pattern.slice(1)} or tasks.name ilike ${pattern} or tasks.metadata::text ilike ${pattern} or exists (${isInInput}))`
+  const isInMetadata = sql`pg_column_size(tasks.metadata) <= ${maxSearchedMetadataBytes} and tasks.metadata::text ilike ${pattern}`
+  return sql`(tasks.id::text ilike ${pattern.slice(1)} or tasks.name ilike ${pattern} or ${isInMetadata} or exists (${isInInput}))`
 }
 
 /** Of an input that a list reads: Postgres would have to decompress all of a larger one. */
 export const maxReadInputBytes = 65_536
+
+/** As it is stored: text compresses to a tenth or less. */
+const maxSearchedMetadataBytes = 16_384
 
 const taskBytes = `${bytesOf('params')} + ${bytesOf('metadata')}`
 

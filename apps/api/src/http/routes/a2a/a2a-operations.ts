@@ -50,7 +50,7 @@ type Begun = { turn: TurnRow; answered: ReadonlySet<string>; dispatch?: () => vo
 export type A2aOperations = ReturnType<typeof createA2aOperations>
 
 export function createA2aOperations(services: Services, log: FastifyBaseLogger, events: EventStream) {
-  const { databaseFor, ending, relay, capacity, reader, config } = services
+  const { databaseFor, listsFor, ending, relay, capacity, reader, config } = services
   const { requireShare, accept } = createAcceptTurn(services, log)
   const answerWaits = createAnswerWaits(services)
   const { note } = createAudit(services)
@@ -112,7 +112,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     const nothing = { tasks: [], nextPageToken: '', pageSize, totalSize: 0 }
     if ((contextId !== undefined && task === undefined) || stage === null) return nothing
     const filter = { agent, task, stage, since }
-    const { places, total } = await listTurns(databaseFor(tenant), tenant, filter, { after, limit: pageSize + 1 })
+    const { places, total } = await listTurns(listsFor(tenant), tenant, filter, { after, limit: pageSize + 1 })
     const tasks: ListedTask[] = []
     let [bytes, last, hasMore] = [0, after, places.length > pageSize]
     for (const place of places.slice(0, pageSize)) {

@@ -27,7 +27,7 @@ import type { Services } from '../../services.ts'
 import { accepted, canceling, creating, pageOf, params, reading, readingOne, writing } from './task-schemas.ts'
 
 export function taskRoutes(scope: FastifyInstance, services: Services): void {
-  const { databaseFor, ending, relay, announcer } = services
+  const { databaseFor, listsFor, ending, relay, announcer } = services
   const { limits } = services.config
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
   const { audited, note } = createAudit(services)
@@ -43,7 +43,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
       const given = Object.entries(query).filter(([key]) => key.startsWith('metadata.'))
       const filter = { ...query, metadata: Object.fromEntries(given.map(([key, value]) => [key.slice('metadata.'.length), String(value)])) }
       const list = view === 'summary' ? summarizeTasks : listTasks
-      return list(databaseFor(request.principal), tenant, filter, limits.pageBytes)
+      return list(listsFor(request.principal), tenant, filter, limits.pageBytes)
     },
   )
 

@@ -45,7 +45,7 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
     const { status, kind, agent, assignee, task, limit, cursor, ...rest } = request.query
     const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
     const filter = { status, kind, agent, assignee, task, limit, cursor, metadata }
-    return listWaits(databaseFor(request.principal), tenant, filter, config.limits.pageBytes)
+    return listWaits(services.listsFor(request.principal), tenant, filter, config.limits.pageBytes)
   })
 
   app.get(

@@ -5,6 +5,8 @@
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
+import { FairSlots } from '../store/connection/fair-slots.ts'
+import { everyTenant } from '../store/connection/tenant.ts'
 import {
   type AttemptResult,
   claimDeliveries,
@@ -12,7 +14,9 @@ import {
   type DueDelivery,
   hasDeliveryWork,
   settleDelivery,
+  type TenantTarget,
 } from '../store/feed/deliveries.ts'
+import { deliveryTarget } from '../store/feed/delivery-target.ts'
 import type { TenantEntry } from '../store/feed/read-feed.ts'
 import { disableWebhook } from '../store/feed/webhooks.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -29,16 +33,15 @@ export const retryDelaysMs = [5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour
 
 const pollMs = 500
 const entriesAtOnce = 500
-/** Attempts under way in this process: at most so many, and at most so many to one target, because an address may hang. */
-const maxUnderWay = 32
-const maxOfOne = 4
+/** Attempts under way in this process, which tenants share; and to one host and port of a tenant. An address may hang. */
+const maxUnderWay = 64
+const maxOfTarget = 4
 const timeoutMs = 15_000
 
 export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDeps): Webhooks {
   const stopping = new AbortController()
-  const underWay = new Map<string, Promise<void>>()
-  /** Attempts under way to each target. */
-  const ofTarget = new Map<string, number>()
+  const slots = new FairSlots({ max: maxUnderWay })
+  const underWay = new Map<string, TenantTarget & { done: Promise<void> }>()
   let wake: () => void = () => {}
   const running = loop()
 
@@ -47,7 +50,7 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
       stopping.abort()
       wake()
       await running
-      await Promise.all(underWay.values())
+      await Promise.all(Array.from(underWay.values(), ({ done }) => done))
     },
   }
 
@@ -76,37 +79,45 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
     })
   }
 
-  /** So few at a time that no target gets more than it may have, even if all of them are for the one that has most. */
+  /** So few at a time that no share is exceeded, even if all of them are for the tenant and the target that have most. */
   async function begin(): Promise<void> {
     for (;;) {
-      const full = Array.from(ofTarget).flatMap(([target, attempts]) => (attempts >= maxOfOne ? [target] : []))
-      const most = Math.max(0, ...Array.from(ofTarget.values()).filter(attempts => attempts < maxOfOne))
-      const wanted = Math.min(maxOfOne - most, maxUnderWay - underWay.size)
+      const tenants = [...new Set(Array.from(underWay.values(), ({ tenant }) => tenant))]
+      const rooms = tenants.map(tenant => slots.roomFor(tenant)).filter(room => room > 0)
+      const targets = countTargets()
+      const spare = targets.map(({ count }) => maxOfTarget - count).filter(count => count > 0)
+      const wanted = Math.min(maxOfTarget, slots.roomFor(everyTenant), ...rooms, ...spare)
       if (wanted <= 0 || stopping.signal.aborted) return
-      const claimed = await claimDeliveries(db, wanted, full)
+      const claimed = await claimDeliveries(db, wanted, {
+        tenants: tenants.filter(tenant => slots.roomFor(tenant) === 0),
+        targets: targets.filter(({ count }) => count >= maxOfTarget),
+      })
       for (const delivery of claimed) attempt(delivery)
       if (claimed.length < wanted) return
     }
   }
 
+  function countTargets(): (TenantTarget & { count: number })[] {
+    const counts = new Map<string, TenantTarget & { count: number }>()
+    for (const { tenant, target } of underWay.values()) {
+      const name = `${tenant} ${target}`
+      counts.set(name, { tenant, target, count: (counts.get(name)?.count ?? 0) + 1 })
+    }
+    return [...counts.values()]
+  }
+
   function attempt(delivery: DueDelivery): void {
-    const { id, target } = delivery
-    count(target, 1)
+    const { id, tenant, url } = delivery
+    slots.acquireNow(tenant)
     const done = deliver(delivery)
       .catch(error => logger.warn({ err: error, delivery: id }, 'could not record a webhook delivery'))
       .finally(() => {
         underWay.delete(id)
-        count(target, -1)
+        slots.release(tenant)
         // There may be more for its target.
         wake()
       })
-    underWay.set(id, done)
-  }
-
-  function count(target: string, by: number): void {
-    const attempts = (ofTarget.get(target) ?? 0) + by
-    if (attempts > 0) ofTarget.set(target, attempts)
-    else ofTarget.delete(target)
+    underWay.set(id, { tenant, target: deliveryTarget(url), done })
   }
 
   async function deliver({ id, webhook, url, payload: body, secrets, attempts }: DueDelivery): Promise<void> {

@@ -6,8 +6,8 @@ import type { Tenant } from './tenant.ts'
 
 export type FairSlotsOptions = {
   max: number
-  /** How long a caller waits for a slot. */
-  waitMs: number
+  /** How long a caller waits for a slot; default: not at all. */
+  waitMs?: number
   /** How many callers of a tenant may wait. */
   maxWaiting?: number
 }
@@ -35,12 +35,21 @@ export class FairSlots {
   async acquire(tenant: Tenant, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted) return false
     const queue = this.#waiting.get(tenant)
-    if (!queue && this.#hasRoom(tenant)) {
-      this.#take(tenant)
-      return true
-    }
+    if (!queue && this.acquireNow(tenant)) return true
     if (queue && queue.size >= (this.#options.maxWaiting ?? Number.POSITIVE_INFINITY)) return false
     return this.#wait(tenant, signal)
+  }
+
+  acquireNow(tenant: Tenant): boolean {
+    if (this.roomFor(tenant) === 0) return false
+    this.#free -= 1
+    this.#taken.set(tenant, this.#countOf(tenant) + 1)
+    return true
+  }
+
+  /** How many slots the tenant gets if no other takes or releases one meanwhile. */
+  roomFor(tenant: Tenant): number {
+    return Math.max(0, Math.ceil((this.#free - this.#countOf(tenant)) / 2))
   }
 
   release(tenant: Tenant): void {
@@ -64,7 +73,7 @@ export class FairSlots {
       }
       const serve = () => settle(true)
       const giveUp = () => settle(false)
-      const timer = setTimeout(giveUp, this.#options.waitMs)
+      const timer = setTimeout(giveUp, this.#options.waitMs ?? 0)
       signal?.addEventListener('abort', giveUp)
       queue.add(serve)
     })
@@ -74,20 +83,10 @@ export class FairSlots {
   #serve(): void {
     for (;;) {
       const [tenant] = Array.from(this.#waiting.keys()).sort((a, b) => this.#countOf(a) - this.#countOf(b))
-      if (tenant === undefined || !this.#hasRoom(tenant)) return
+      if (tenant === undefined || !this.acquireNow(tenant)) return
       const [serve] = this.#waiting.get(tenant) ?? []
-      this.#take(tenant)
       serve?.()
     }
-  }
-
-  #hasRoom(tenant: Tenant): boolean {
-    return this.#countOf(tenant) < this.#free
-  }
-
-  #take(tenant: Tenant): void {
-    this.#free -= 1
-    this.#taken.set(tenant, this.#countOf(tenant) + 1)
   }
 
   #countOf(tenant: Tenant): number {

@@ -5,18 +5,22 @@
  * reads it. A process claims a delivery by moving its due time, so that another process repeats the attempt if this one dies: at least once, with one id.
  */
 import type { Delivery, ListDeliveries, OnEnd } from '@rivulet/protocol'
-import { and, desc, eq, getTableColumns, inArray, isNotNull, lt, notInArray, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msFromNow } from '../connection/moments.ts'
 import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
 import { deliveries, feed, feedReaders, tasks, webhooks } from '../schema.ts'
+import { deliveryTarget } from './delivery-target.ts'
 import { horizon, readFeed, type TenantEntry } from './read-feed.ts'
 
 export type DeliveryRow = typeof deliveries.$inferSelect
-/** With the address and the secrets to sign with, as they are now. `target` is the webhook, or the host of an `onEnd`. */
-export type DueDelivery = Pick<DeliveryRow, 'id' | 'webhook' | 'payload' | 'attempts'> & { target: string; url: string; secrets: string[] }
+/** With the address and the secrets to sign with, as they are now. */
+export type DueDelivery = Pick<DeliveryRow, 'id' | 'tenant' | 'webhook' | 'payload' | 'attempts'> & { url: string; secrets: string[] }
+
+/** A tenant's host and port. */
+export type TenantTarget = { tenant: Tenant; target: string }
 
 const reader = 'webhooks'
 /** An attempt ends by then, or its process is dead. */
@@ -53,7 +57,7 @@ export async function createDeliveries(db: Database, limit: number, payloadOf: (
   })
 }
 
-type Wanted = { entry: TenantEntry; webhook?: string; onEnd?: OnEnd }
+type Wanted = { entry: TenantEntry; webhook?: string; onEnd?: OnEnd; target: string }
 
 async function forWebhooks(tx: Transaction, entries: readonly TenantEntry[]): Promise<Wanted[]> {
   const tenants = [...new Set(entries.map(({ tenant }) => tenant))]
@@ -67,7 +71,7 @@ async function forWebhooks(tx: Transaction, entries: readonly TenantEntry[]): Pr
       .filter(
         ({ tenant, events, agent }) => tenant === entry.tenant && events.includes(entry.type) && (agent ?? entry.agent) === entry.agent,
       )
-      .map(({ id }) => ({ entry, webhook: id })),
+      .map(({ id, url }) => ({ entry, webhook: id, target: deliveryTarget(url) })),
   )
 }
 
@@ -82,7 +86,7 @@ async function forTasks(tx: Transaction, entries: readonly TenantEntry[]): Promi
   const wanted = new Map(rows.map(({ id, onEnd }) => [id, onEnd]))
   return ended.flatMap(entry => {
     const onEnd = wanted.get(entry.task)
-    return onEnd ? [{ entry, onEnd }] : []
+    return onEnd ? [{ entry, onEnd, target: deliveryTarget(onEnd.url) }] : []
   })
 }
 
@@ -90,16 +94,19 @@ async function forTasks(tx: Transaction, entries: readonly TenantEntry[]): Promi
 const isDue = sql`${deliveries.status} = 'pending' and ${deliveries.nextAt} < now() and (${deliveries.webhook} is null
   or exists (select from ${webhooks} where ${webhooks.id} = ${deliveries.webhook} and ${webhooks.status} = 'active'))`
 
-const hostOfEnd = sql`split_part(${deliveries.onEnd} ->> 'url', '/', 3)`
-const target = sql<string>`coalesce(${deliveries.webhook}::text, ${hostOfEnd})`
-
-/** @param busy targets that get no further delivery now, so that an address that hangs holds up no other. */
-export async function claimDeliveries(db: Database, limit: number, busy: readonly string[]): Promise<DueDelivery[]> {
-  const isFree = busy.length > 0 ? notInArray(target, [...busy]) : undefined
+/** @param busy tenants, and their targets, that get no further delivery now, so that an address that hangs holds up no other. */
+export async function claimDeliveries(
+  db: Database,
+  limit: number,
+  busy: { tenants: readonly Tenant[]; targets: readonly TenantTarget[] },
+): Promise<DueDelivery[]> {
+  const isOfFreeTenant = busy.tenants.length > 0 ? notInArray(deliveries.tenant, [...busy.tenants]) : undefined
+  const isBusy = busy.targets.map(({ tenant, target }) => and(eq(deliveries.tenant, tenant), eq(deliveries.target, target)))
+  const isForFreeTarget = isBusy.length > 0 ? sql`(${or(...isBusy)}) is not true` : undefined
   const due = db
     .select({ id: deliveries.id })
     .from(deliveries)
-    .where(and(isDue, isFree))
+    .where(and(isDue, isOfFreeTenant, isForFreeTarget))
     .orderBy(deliveries.nextAt)
     .limit(limit)
     .for('update', { skipLocked: true })
@@ -107,7 +114,7 @@ export async function claimDeliveries(db: Database, limit: number, busy: readonl
     .update(deliveries)
     .set({ attempts: sql`${deliveries.attempts} + 1`, nextAt: msFromNow(attemptMs) })
     .where(inArray(deliveries.id, due))
-    .returning({ ...getTableColumns(deliveries), target })
+    .returning()
   const ids = claimed.flatMap(({ webhook }) => webhook ?? [])
   const hooks =
     ids.length > 0
@@ -118,8 +125,8 @@ export async function claimDeliveries(db: Database, limit: number, busy: readonl
       : []
   const known = new Map(hooks.map(hook => [hook.id, hook]))
   return claimed.flatMap(({ onEnd, ...row }) => {
-    const { id, webhook, payload, attempts, target } = row
-    const about = { id, webhook, payload, attempts, target }
+    const { id, tenant, webhook, payload, attempts } = row
+    const about = { id, tenant, webhook, payload, attempts }
     const hook = webhook === null ? undefined : known.get(webhook)
     if (hook) return [{ ...about, url: hook.url, secrets: [hook.secret, ...(hook.oldSecret ? [hook.oldSecret] : [])] }]
     return onEnd ? [{ ...about, url: onEnd.url, secrets: onEnd.secret ? [onEnd.secret] : [] }] : []

@@ -5,7 +5,8 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
-import { webhooks } from '../schema.ts'
+import { deliveries, webhooks } from '../schema.ts'
+import { deliveryTarget } from './delivery-target.ts'
 
 export type WebhookRow = typeof webhooks.$inferSelect
 export type NewWebhookRow = Pick<WebhookRow, 'url' | 'events' | 'agent' | 'secret'>
@@ -52,8 +53,15 @@ export async function updateWebhook(
   const rotation = secret === undefined ? {} : { secret, oldSecret: webhooks.secret, oldSecretUntil: msFromNow(overlapMs) }
   const values = { ...defined(change), ...rotation }
   if (Object.keys(values).length === 0) return findWebhook(db, tenant, id)
-  const [changed] = await db.update(webhooks).set(values).where(isWebhook(tenant, id)).returning()
-  return changed
+  return db.transaction(async tx => {
+    const [changed] = await tx.update(webhooks).set(values).where(isWebhook(tenant, id)).returning()
+    if (changed && change.url !== undefined)
+      await tx
+        .update(deliveries)
+        .set({ target: deliveryTarget(change.url) })
+        .where(and(eq(deliveries.webhook, id), eq(deliveries.status, 'pending')))
+    return changed
+  })
 }
 
 export async function deleteWebhook(db: Database | Transaction, tenant: Tenant, id: string): Promise<boolean> {

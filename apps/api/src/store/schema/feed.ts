@@ -60,6 +60,8 @@ export const deliveries = pgTable(
     /** The body, the same for all attempts. */
     payload: text().notNull(),
     onEnd: json().$type<OnEnd>(),
+    /** The host and port of its address (`deliveryTarget`); null where an earlier version has created it. */
+    target: text(),
     status: text().$type<Delivery['status']>().notNull().default('pending'),
     attempts: integer().notNull().default(0),
     lastStatus: integer(),

@@ -83,9 +83,9 @@ describe('an attempt ends', () => {
     ],
     ['sends a body without an end', ok, socket => sendForever(socket, `${head}\r\n`)],
     ['sends a part of a body, then nothing', ok, socket => void socket.write(`${head}content-length: 9\r\n\r\nhalf`)],
-    ['sends a chunk that is none', ok, socket => void socket.write(`${head}transfer-encoding: chunked\r\n\r\nzz\r\n`)],
+    ['sends a malformed chunk', ok, socket => void socket.write(`${head}transfer-encoding: chunked\r\n\r\nzz\r\n`)],
     ['sends headers without an end', malformed, socket => sendForever(socket, `${head}x: `)],
-    ['sends what is no HTTP', malformed, socket => void socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
+    ['sends another protocol', malformed, socket => void socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
     ['sends interim responses alone', noResponse, socket => void socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(5))],
     ['sends nothing', noResponse, () => {}],
   ]

@@ -41,12 +41,12 @@ export function createManyReceiver(tally: Tally, tasks: number): Receiver & { is
 
   function take(text: string, at: number): void {
     for (const frame of text.split(/(?<=\n\n)/)) {
-      const task = /^id: ([^/\n]+)\//.exec(frame)?.[1]
+      const task = /^id: ([^/\n]+)\//m.exec(frame)?.[1]
       if (task === undefined) continue
       const receiver = receivers.get(task) ?? createReceiver(tally)
       receivers.set(task, receiver)
       receiver.take(frame, at)
-      if (frame.includes('\nevent: caught_up\n')) watched.add(task)
+      if (/^event: caught_up$/m.test(frame)) watched.add(task)
     }
   }
 }

@@ -92,7 +92,7 @@ function visit(viewer: SwarmViewer, urls: readonly string[]): void {
 function hear(viewer: SwarmViewer, block: string): void {
   const retry = /^retry: (\d+)/m.exec(block)
   if (retry) viewer.retryMs = Number(retry[1])
-  const [, id, type, json] = /^id: (\S+)\nevent: (\S+)\ndata: (.+)$/m.exec(block) ?? []
+  const [, type, json, id] = /^event: (\S+)\ndata: (.+)\nid: (\S+)$/m.exec(block) ?? []
   if (!id || !json) return
   viewer.cursor = id
   if (type === 'snapshot') hearAgain(viewer, json)

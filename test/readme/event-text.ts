@@ -13,7 +13,7 @@ import {
 export function messagesIn(stream = ''): Message[] {
   let state = emptyState
   for (const frame of stream.split('\n\n')) {
-    const [, cursor, data] = /^id: (\S+)\nevent: \S+\ndata: (.*)$/.exec(frame) ?? []
+    const [, data, cursor] = /^event: \S+\ndata: (.*)\nid: (\S+)$/m.exec(frame) ?? []
     if (!cursor || !data) continue
     const event = JSON.parse(data)
     const wire = wireEventSchema.safeParse(event).data

@@ -4,7 +4,7 @@
  */
 import type { Cursor } from '@rivulet/protocol'
 import type { Readable } from '../store/connection/tenant.ts'
-import { encodeRetry, frameEnd, pieceOf } from '../stream/sse-frame.ts'
+import { encodeRetry, idLine, pieceOf } from '../stream/sse-frame.ts'
 import { type SseResponse, share } from '../stream/sse-response.ts'
 import type { TailPage } from './feed-tail.ts'
 import { type FollowRequest, followFeed } from './follow-feed.ts'
@@ -118,16 +118,14 @@ export function createFeedFollowers({ readFor, tail, stallMs, onError }: FeedFol
 
 /** The first frame says where the feed begins for this client, so that a client without an entry yet can resume, too. */
 function openFrame(place: Cursor): string {
-  return `id: ${place}\nevent: open\ndata: ${JSON.stringify({ type: 'open', seq: place })}${frameEnd}`
+  return `event: open\ndata: ${JSON.stringify({ type: 'open', seq: place })}${idLine(place)}`
 }
 
 function framesOf({ entries }: TailPage): string {
-  return entries
-    .map(({ tenant: _, ...entry }) => `id: ${entry.seq}\nevent: ${entry.type}\ndata: ${JSON.stringify(entry)}${frameEnd}`)
-    .join('')
+  return entries.map(({ tenant: _, ...entry }) => `event: ${entry.type}\ndata: ${JSON.stringify(entry)}${idLine(entry.seq)}`).join('')
 }
 
 /** A heartbeat moves the client's place past entries that its filter leaves out, so that they are not read again after a cut. */
 function beat(place: Cursor): string {
-  return `id: ${place}\n: hb${frameEnd}`
+  return `: hb${idLine(place)}`
 }

@@ -19,7 +19,7 @@ describe('heartbeats', () => {
     const { join } = await openHub()
     const viewers = await Promise.all(Array.from({ length: 30 }, () => join()))
     const before = viewers.map(({ written }) => written().length)
-    const beats = () => viewers.reduce((count, { written }) => count + written().filter(text => text === ': hb\n\n').length, 0)
+    const beats = () => viewers.reduce((count, { written }) => count + written().filter(text => text === ': hb\n').length, 0)
     const perSecond: number[] = []
     for (let second = 0; second < 15; second += 1) {
       const sofar = beats()
@@ -96,14 +96,14 @@ describe('a feed', () => {
       viewer
         .written()
         .slice(before)
-        .filter(text => text.startsWith('id:')),
+        .filter(text => text.includes('\nid:')),
     ).toEqual([])
     await passSeconds(3)
     expect(
       viewer
         .written()
         .slice(before)
-        .filter(text => text.startsWith('id:')),
+        .filter(text => text.includes('\nid:')),
     ).toHaveLength(1)
   })
 
@@ -241,7 +241,7 @@ describe('a hub that closes', () => {
     await closing
     for (const viewer of [...viewers, deaf]) {
       expect(viewer.isEnded()).toBe(true)
-      expect(viewer.written().at(-1)).toMatch(/^retry: \d{4}\n\n$/)
+      expect(viewer.written().at(-1)).toMatch(/^retry: \d{4}\n$/)
     }
     expect([...viewers, deaf].map(({ isDestroyed }) => isDestroyed())).toEqual([false, false, false, true])
   })

@@ -12,7 +12,7 @@ test('an entry is one frame: its cursor, its type, and its JSON as it stands in 
   const json = `{"type":"custom","task":"${task}","turn":1,"attempt":1,"at":1,"name":"n","data":1,"later":"unknown to us"}`
   const frame = encodeEntry({ cursor: '2-7', json: encodeByteText(json) }, JSON.parse(json))
   expect(frame.cursor).toBe('2-7')
-  expect(frame.bytes.toString()).toBe(`id: 2-7\nevent: custom\ndata: ${json}\n\n`)
+  expect(frame.bytes.toString()).toBe(`event: custom\ndata: ${json}\nid: 2-7\n\n`)
 })
 
 test('[input 45] nothing that an agent says, and nothing that stands in a log, breaks out of its frame', () => {
@@ -49,13 +49,14 @@ test('what is only on the wire has the cursor it stands for', () => {
 })
 
 test('when to come back is a random time between one and five seconds', () => {
-  const delays = Array.from({ length: 500 }, () => Number(/^retry: (\d+)\n\n$/.exec(encodeRetry().toString())?.[1]))
+  const delays = Array.from({ length: 500 }, () => Number(/^retry: (\d+)\n$/.exec(encodeRetry().toString())?.[1]))
   expect(Math.min(...delays)).toBeGreaterThanOrEqual(1_000)
   expect(Math.max(...delays)).toBeLessThanOrEqual(5_000)
   expect(new Set(delays).size).toBeGreaterThan(100)
 })
 
-test('a heartbeat is a comment', () => {
+test('a heartbeat is a comment, and a part of the next event to a client that takes each empty line for the end of one', () => {
+  expect(heartbeat.toString()).toBe(': hb\n')
   const comments: string[] = []
   createParser({ onComment: comment => comments.push(comment), onEvent: () => expect.unreachable() }).feed(heartbeat.toString())
   expect(comments).toEqual(['hb'])

@@ -32,7 +32,7 @@ export class Frame implements Piece {
   readonly #jsonFrom: number
   #event: StreamEvent | null
 
-  /** @param head how long the frame is before its JSON, after which come two line feeds */
+  /** @param head how long the frame is before its JSON, after which come a line feed and the line of its id */
   constructor(known: FrameKnown, { source, from, to }: Piece, head: number, isChunk: boolean) {
     this.cursor = known.cursor
     this.type = known.type
@@ -62,7 +62,12 @@ export class Frame implements Piece {
 
   /** The event in the bytes, which have to be an entry of a log. It is not kept. */
   decode(): Event {
-    return parseEvent(JSON.parse(this.source.toString('utf8', this.#jsonFrom, this.to - frameEnd.length))) as Event
+    return parseEvent(JSON.parse(this.source.toString('utf8', this.#jsonFrom, this.to - idLine(this.cursor).length))) as Event
+  }
+
+  /** Where the cursor begins in the source. */
+  get cursorFrom(): number {
+    return this.to - frameEnd.length - this.cursor.length
   }
 
   /** If the copy parses its event, this frame does not keep it, because a ring counts only bytes. */
@@ -101,14 +106,15 @@ export function encodeFrame(
   event: StreamEvent | null = null,
   slab?: Slab,
 ): Frame {
-  const head = `${idField}${cursor}\nevent: ${type}\ndata: `
-  const length = head.length + json.length + frameEnd.length
+  const head = `event: ${type}\ndata: `
+  const tail = idLine(cursor)
+  const length = head.length + json.length + tail.length
   const before = chunkHead(length)
   const size = before.length + length + chunkEnd.length
   const own = slab && size <= largestInSlab ? slab : null
   const start = own?.take(size) ?? 0
   const source = own?.source ?? Buffer.allocUnsafe(size)
-  source.write(before + head + charsOf(json) + frameEnd + chunkEnd, start, 'latin1')
+  source.write(before + head + charsOf(json) + tail + chunkEnd, start, 'latin1')
   const from = start + before.length
   return new Frame({ cursor, type, index, event }, { source, from, to: from + length }, head.length, true)
 }
@@ -124,14 +130,17 @@ export function pieceOf(source: Buffer): Piece {
   return { source, from: 0, to: source.length }
 }
 
-/** What every frame begins with. */
-export const idField = 'id: '
+/** The id is the last line of a frame: some clients take an id as soon as its line is there, and a cut in the middle of a frame would lose its event. */
+export function idLine(cursor: string): string {
+  return `\nid: ${cursor}${frameEnd}`
+}
 
-export const heartbeat = Buffer.from(': hb\n\n')
+/** One line break, so that the line is part of the next event: some clients pass on an event without data at every empty line. */
+export const heartbeat = Buffer.from(': hb\n')
 
-/** When to come back after a cut, jittered so that viewers do not return in step: 1 to 5 s. */
+/** When to come back after a cut, jittered so that viewers do not return in step: 1 to 5 s. One line break, as above. */
 export function encodeRetry(): Buffer {
-  return Buffer.from(`retry: ${1_000 + Math.floor(Math.random() * 4_000)}\n\n`)
+  return Buffer.from(`retry: ${1_000 + Math.floor(Math.random() * 4_000)}\n`)
 }
 
 export const frameEnd = '\n\n'

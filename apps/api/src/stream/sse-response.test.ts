@@ -37,7 +37,7 @@ test('frames are one chunk of the right size, alone and together, whatever they 
     fc.property(fc.array(fc.string({ unit: 'binary' }), { minLength: 1, maxLength: 3 }), texts => {
       const frames = texts.map(text => encodeFrame('1-2', 'custom', encodeByteText(JSON.stringify(text))))
       const { chunked, plain } = share(frames)
-      expect(plain.toString()).toBe(texts.map(text => `id: 1-2\nevent: custom\ndata: ${JSON.stringify(text)}\n\n`).join(''))
+      expect(plain.toString()).toBe(texts.map(text => `event: custom\ndata: ${JSON.stringify(text)}\nid: 1-2\n\n`).join(''))
       expect(chunked.toString()).toBe(`${plain.length.toString(16)}\r\n${plain}\r\n`)
     }),
   )

@@ -24,10 +24,9 @@ test('the cursor stands at the last chunk of an event, and what is no event pass
   expect(spoken.write(bytesOf(started))).toBe(true)
   expect(sent()).toBe(
     [
-      ': hb',
-      `id: 1-1\ndata: {"type":"start","messageId":"${task}:1","messageMetadata":{"task":"${task}","turn":1}}`,
+      `: hb\ndata: {"type":"start","messageId":"${task}:1","messageMetadata":{"task":"${task}","turn":1}}\nid: 1-1`,
       'data: {"type":"text-start","id":"0"}',
-      'id: 1-2\ndata: {"type":"text-delta","id":"0","delta":"So"}',
+      'data: {"type":"text-delta","id":"0","delta":"So"}\nid: 1-2',
       '',
     ].join('\n\n'),
   )
@@ -36,7 +35,7 @@ test('the cursor stands at the last chunk of an event, and what is no event pass
 test('the end of the turn ends the response, and a later write returns that there is no room', () => {
   const { spoken, sent, calls } = open()
   spoken.write(bytesOf([...started, finished]))
-  expect(sent()).toMatch(/id: 1-3\ndata: \{"type":"finish","finishReason":"stop"\}\n\ndata: \[DONE\]\n\n$/)
+  expect(sent()).toMatch(/data: \{"type":"finish","finishReason":"stop"\}\nid: 1-3\n\ndata: \[DONE\]\n\n$/)
   expect(calls).toEqual(['end'])
   const before = sent()
   expect(spoken.write(share([pieceOf(heartbeat)]))).toBe(false)
@@ -123,7 +122,7 @@ describe('a slow reader', () => {
     expect(calls).toEqual([])
     setRoom(true)
     spoken.drained()
-    expect(sent()).toMatch(/"type":"finish"[^\n]*\n\ndata: \[DONE\]\n\n$/)
+    expect(sent()).toMatch(/"type":"finish"[^\n]*\nid: [^\n]*\n\ndata: \[DONE\]\n\n$/)
     expect(calls).toEqual(['end'])
   })
 

@@ -43,7 +43,7 @@ test('`retry` is sent once, and a heartbeat only on a connection that was silent
   vi.advanceTimersByTime(11_000)
   for (let i = 0; i < 5; i += 1) part.write(heartbeatChunk)
   await flushed()
-  expect(written().slice(1)).toEqual([': hb\n\n'])
+  expect(written().slice(1)).toEqual([': hb\n'])
 })
 
 test('a socket that is full stops every viewer that writes; when it drains they go on one after the other, until it is full again', async () => {

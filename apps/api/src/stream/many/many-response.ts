@@ -7,7 +7,7 @@
  */
 import type { TaskId } from '@rivulet/protocol'
 import type { Watching } from '../hub.ts'
-import { type Frame, type FrameType, idField, type Piece, pieceOf } from '../sse-frame.ts'
+import { type Frame, type FrameType, type Piece, pieceOf } from '../sse-frame.ts'
 import { emptyChunk, heartbeatChunk, Shared, type SseResponse } from '../sse-response.ts'
 
 /** What is handed to the socket at a time. */
@@ -31,8 +31,8 @@ export type ChildListener = { started(child: TaskId): void; snapshot(task: TaskI
 
 type Part = { task: TaskId; prefix: Buffer; watching: Watching | null; last: FrameType | null }
 
-/** What leaves with the next write: the bytes of a piece from `from` on, behind a prefix. */
-type Pending = { prefix: Buffer; piece: Piece; from: number }
+/** The bytes of a piece for the next write, with a prefix inserted at a place in its source. */
+type Pending = { prefix: Buffer; piece: Piece; at: number }
 
 export type ManyOptions = { isTagged: boolean; children: ChildListener | null }
 
@@ -59,7 +59,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
 
   function add(task: TaskId, watch: (response: SseResponse) => Watching): void {
     if (socket === 'over') return
-    const part: Part = { task, prefix: Buffer.from(`${idField}${task}/`), watching: null, last: null }
+    const part: Part = { task, prefix: Buffer.from(`${task}/`), watching: null, last: null }
     parts.add(part)
     part.watching = watch({
       write: shared => write(part, shared),
@@ -78,7 +78,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     if (frames.length === 0) writeBare(shared)
     for (const frame of frames) {
       part.last = frame.type
-      if (isTagged) put(part.prefix, frame, frame.from + idField.length)
+      if (isTagged) put(part.prefix, frame, frame.cursorFrom)
       if (children) tellChildren(children, part, frame)
     }
     if (!isTagged && frames.length > 0) pass(shared)
@@ -108,19 +108,20 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     put(noPrefix, pieceOf(shared.plain), 0)
   }
 
-  function put(prefix: Buffer, piece: Piece, from: number): void {
-    if (pending.push({ prefix, piece, from }) === 1) queueMicrotask(flush)
-    bytes += prefix.length + piece.to - from
+  function put(prefix: Buffer, piece: Piece, at: number): void {
+    if (pending.push({ prefix, piece, at }) === 1) queueMicrotask(flush)
+    bytes += prefix.length + piece.to - piece.from
   }
 
   function flush(): void {
     if (pending.length === 0 || socket === 'over') return
     const chunk = emptyChunk(bytes)
-    let at = chunk.from
-    for (const { prefix, piece, from } of pending) {
-      chunk.source.set(prefix, at)
-      at += prefix.length
-      at += piece.source.copy(chunk.source, at, from, piece.to)
+    let end = chunk.from
+    for (const { prefix, piece, at } of pending) {
+      end += piece.source.copy(chunk.source, end, piece.from, at)
+      chunk.source.set(prefix, end)
+      end += prefix.length
+      end += piece.source.copy(chunk.source, end, at, piece.to)
     }
     pending = []
     bytes = 0

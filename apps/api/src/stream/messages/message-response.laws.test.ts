@@ -135,7 +135,7 @@ function createSocket() {
   return { response, passed, isEnded: () => isEnded, fill: () => (isFull = true) }
 
   function passed(): Passed[] {
-    return Array.from(text.matchAll(/^id: (\S+)\nevent: \S+\ndata: (.*)$/gm), ([, cursor, data]) => ({
+    return Array.from(text.matchAll(/^event: \S+\ndata: (.*)\nid: (\S+)$/gm), ([, data, cursor]) => ({
       ...{ cursor: cursor as Cursor, event: JSON.parse(data ?? '') },
     }))
   }

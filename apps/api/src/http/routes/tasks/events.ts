@@ -197,7 +197,7 @@ export function requireEvents({ headers: { accept } }: FastifyRequest): void {
 export function comeBackLater(reply: FastifyReply, token: string | undefined, error: unknown): FastifyReply {
   if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
   reply.errorCode = error.code
-  return reply.type('text/event-stream').send('retry: 15000\n\n')
+  return reply.type('text/event-stream').send('retry: 15000\n')
 }
 
 const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded', 'draining'])

@@ -1,4 +1,5 @@
 /** The dialect of A2A, in its three shapes: JSON-RPC of 1.0, JSON-RPC of 0.3, and HTTP+JSON of 1.0. */
+import { frameEnd, idLine } from '../../sse-frame.ts'
 import type { Dialect } from '../dialect.ts'
 import { type A2aChunk, type A2aRun, openA2aStream } from './a2a-stream.ts'
 import type { A2aTask } from './a2a-task.ts'
@@ -17,7 +18,7 @@ export function a2a({ run, wrap, read }: A2aOptions): Dialect<A2aChunk> {
     scope: 'turn',
     headers: {},
     open: ({ heard }) => openA2aStream(run, heard),
-    encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(wrap(chunk))}\n\n`,
+    encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(wrap(chunk))}${isLast ? idLine(cursor) : frameEnd}`,
     ending: '',
     async stored() {
       const task = await read()

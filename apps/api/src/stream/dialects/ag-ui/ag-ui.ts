@@ -1,4 +1,5 @@
 /** The dialect of AG-UI 1.0: one run for each response. */
+import { frameEnd, idLine } from '../../sse-frame.ts'
 import type { Dialect } from '../dialect.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
 import type { AgUiChunk } from './message-teller.ts'
@@ -10,7 +11,7 @@ export function agUi(run: AgUiRun): Dialect<AgUiChunk> {
     hasChildren: true,
     headers: {},
     open: ({ heard, follow }) => openAgUiStream(run, heard, follow),
-    encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
+    encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
     ending: '',
   }
 }

@@ -1,5 +1,6 @@
 /** The dialect of the Vercel AI SDK: its UI message stream, one turn for each response. */
 import type { UiChunk } from '@rivulet/views/ai-sdk'
+import { frameEnd, idLine } from '../../sse-frame.ts'
 import type { Dialect } from '../dialect.ts'
 import { createAiSdkStream, foldHeard } from './ai-sdk-stream.ts'
 
@@ -9,6 +10,6 @@ export const aiSdk: Dialect<UiChunk> = {
   headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
   open: async ({ task, turnNumber, heard, isContinued }) =>
     createAiSdkStream({ task, turnNumber, isContinued, heard: heard && (await foldHeard(heard)) }),
-  encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
+  encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
   ending: 'data: [DONE]\n\n',
 }

@@ -26,6 +26,7 @@ import {
   type Wait,
   type WireEvent,
 } from '@rivulet/protocol'
+import { frameEnd, idLine } from '../../sse-frame.ts'
 import type { Dialect, DialectStream, LoggedEvent } from '../dialect.ts'
 import { questionItem } from './output-item.ts'
 import { formatResponseId } from './response-id.ts'
@@ -58,7 +59,7 @@ export function openAiChat(head: ResponseHead, options: ChatOptions): Dialect<Ch
     scope: 'turn',
     headers: {},
     open: ({ heard }) => openChatStream(head, options, heard),
-    encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
+    encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
     ending: 'data: [DONE]\n\n',
   }
 }

@@ -1,5 +1,6 @@
 /** The dialect of OpenAI's Responses API: one turn for each response. */
 
+import { frameEnd, idLine } from '../../sse-frame.ts'
 import type { Dialect } from '../dialect.ts'
 import { type OpenAiResponse, type ResponseHead, responseOf } from './response-object.ts'
 import { openResponseStream, type ResponseChunk } from './response-stream.ts'
@@ -18,7 +19,7 @@ export function openAiResponses({ head, after, read, hidesRetries }: OpenAiRespo
     scope: 'turn',
     headers: {},
     open: ({ heard }) => openResponseStream({ head, after, heard, hidesRetries }),
-    encode: (chunk, cursor, isLast) => `event: ${chunk.type}\n${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
+    encode: (chunk, cursor, isLast) => `event: ${chunk.type}\ndata: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
     ending: '',
     async stored() {
       const response = await read()

@@ -109,7 +109,7 @@ function open(dialect: Dialect, past: Entry[] = []): Promise<DialectStream> {
 }
 
 function parse(text: string): Sent {
-  const [, id = '', name = null, data = ''] = /^id: ([^\n]+)\n(?:event: (\w+)\n)?data: ([^\n]+)\n\n$/.exec(text) ?? []
+  const [, name = null, data = '', id = ''] = /^(?:event: (\w+)\n)?data: ([^\n]+)\nid: ([^\n]+)\n\n$/.exec(text) ?? []
   return { id, name, data: JSON.parse(data) }
 }
 

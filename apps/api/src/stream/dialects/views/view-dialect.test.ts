@@ -12,10 +12,10 @@ test('a turn is named before its chunks, and again for a new attempt', async () 
   const first = attempt({ turnNumber: 1, attempt: 1, words: 'Wrong' })
   expect(textOf(stream, [...first, ...attempt({ turnNumber: 1, attempt: 2, words: 'Right' })])).toBe(
     [
-      `id: 1-1\nevent: turn\ndata: {"task":"${task}","turn":1,"attempt":1}`,
-      'id: 1-3\ndata: {"type":"TextDelta","text":"Wrong"}',
-      `id: 1-4\nevent: turn\ndata: {"task":"${task}","turn":1,"attempt":2}`,
-      'id: 1-6\ndata: {"type":"TextDelta","text":"Right"}',
+      `event: turn\ndata: {"task":"${task}","turn":1,"attempt":1}\nid: 1-1`,
+      'data: {"type":"TextDelta","text":"Wrong"}\nid: 1-3',
+      `event: turn\ndata: {"task":"${task}","turn":1,"attempt":2}\nid: 1-4`,
+      'data: {"type":"TextDelta","text":"Right"}\nid: 1-6',
       '',
     ].join('\n\n'),
   )
@@ -28,7 +28,7 @@ test('only the last chunk of an event has a bare cursor', async () => {
     event,
   }))
   const chunks = stream.take('1-4', snapshotOf(events, 'join'))
-  const ids = chunks.map((chunk, at) => /^id: (.*)/.exec(dialect.encode(chunk, '1-4', at === chunks.length - 1))?.[1])
+  const ids = chunks.map((chunk, at) => /^id: (.*)/m.exec(dialect.encode(chunk, '1-4', at === chunks.length - 1))?.[1])
   expect(ids).toEqual(['1-4+', '1-4+', '1-4'])
 })
 

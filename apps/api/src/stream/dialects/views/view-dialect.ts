@@ -6,6 +6,7 @@
  * turn. The id of a chunk that is not the last of its event ends with a plus; a client that resumes there gets the turn again.
  */
 import type { Event, StreamFormat, TaskState } from '@rivulet/protocol'
+import { idLine } from '../../sse-frame.ts'
 import type { Dialect, DialectStream, StreamOptions } from '../dialect.ts'
 import { snapshotEvents } from './snapshot-events.ts'
 
@@ -21,7 +22,7 @@ export function viewDialect(name: StreamFormat, createView: CreateView): Dialect
     headers: {},
     open: options => openView(createView, options),
     encode: ({ name: event, data }, cursor, isLast) =>
-      `id: ${cursor}${isLast ? '' : '+'}\n${event === null ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`,
+      `${event === null ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}${idLine(`${cursor}${isLast ? '' : '+'}`)}`,
     ending: '',
   }
 }

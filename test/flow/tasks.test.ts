@@ -254,6 +254,14 @@ describe('cancel', () => {
     const { task } = await platform.client.createTask({ agent: 'echo', input: 'later', delayMs: 60_000 })
     expect((await platform.client.send('POST', `/v1/tasks/${task.id}/cancel`)).status).toBe(200)
   })
+
+  test('it needs no body, also from a client that sends a content type with every request', async () => {
+    const { task } = await platform.client.createTask({ agent: 'echo', input: 'later', delayMs: 60_000 })
+    const headers = { 'content-type': 'application/json' }
+    const send = (method: string, path: string) => fetch(`${platform.urls[0]}/v1/tasks/${task.id}${path}`, { method, headers })
+    expect((await send('POST', '/cancel')).status).toBe(200)
+    expect((await send('DELETE', '')).status).toBe(204)
+  })
 })
 
 describe('removing a task', () => {

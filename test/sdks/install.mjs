@@ -1,9 +1,9 @@
 /**
  * Installs the SDKs that our adapters are tested with, in this folder, because together they weigh more than all that the platform needs. Its exit code
- * is 1 where they cannot be installed, which is so without a network.
+ * is 1 where those for Node cannot be installed, which is so without a network. Those for Python are installed where there is Python and pip finds them.
  */
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
@@ -14,6 +14,22 @@ if (!isInstalled()) {
     console.log('SKIPPED: the SDKs could not be installed in test/sdks, so nothing is tested with them.')
     process.exitCode = 1
   }
+}
+
+if (!existsSync(`${here}.venv/installed`) && !installForPython())
+  console.log('SKIPPED: OpenAI for Python could not be installed in test/sdks/.venv, so nothing is tested with it.')
+
+/** The last act is a file, so that an installation that was broken off is not taken for a whole one. */
+function installForPython() {
+  const isInstalled =
+    run('python3', '-m', 'venv', '.venv') &&
+    run(`${here}.venv/bin/pip`, 'install', '--quiet', '--retries', '0', '--timeout', '15', '--requirement', 'requirements.txt')
+  if (isInstalled) writeFileSync(`${here}.venv/installed`, '')
+  return isInstalled
+}
+
+function run(program, ...args) {
+  return spawnSync(program, args, { cwd: here, stdio: ['ignore', 'ignore', 'ignore'], timeout: 180_000 }).status === 0
 }
 
 /** npm notes what it installed, as its last act. */

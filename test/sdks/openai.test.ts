@@ -38,7 +38,7 @@ const output = [
   { type: 'reasoning', summary: [{ text: 'Hm ' }], content: [{ text: 'so.' }], status: 'completed' },
   { type: 'message', content: [{ text: 'word word word word word ' }], status: 'completed' },
   { type: 'mcp_call', name: 'weather', arguments: '{"city":"Oslo"}', output: '{"rain":true}', error: null, status: 'completed' },
-  { type: 'mcp_call', name: 'fail', output: null, error: 'no', status: 'failed' },
+  { type: 'mcp_call', name: 'fail', output: null, error: { type: 'mcp_tool_execution_error', content: 'no' }, status: 'failed' },
   { type: 'message', content: [{ text: '{"whole":true}' }] },
   { type: 'image_generation_call', result: 'AAEC' },
   { type: 'message', content: [{ text: 'The final word.' }] },
@@ -328,7 +328,7 @@ describe('a turn that asks', () => {
       { type: 'message' },
       { type: 'mcp_approval_request', arguments: '{"amount":3}' },
     ])
-    expect(String(again.output[1]?.type === 'mcp_call' && again.output[1].error)).toContain('too much')
+    expect(JSON.stringify(again.output[1]?.type === 'mcp_call' && again.output[1].error)).toContain('too much')
     const items = await clientOf().responses.inputItems.list(again.id)
     expect(items.data).toMatchObject([
       { type: 'mcp_approval_response', approve: true },
@@ -431,10 +431,9 @@ describe('a turn that asks', () => {
 
 describe('errors', () => {
   test.each([
-    ['an unknown model', { model: 'no-such-agent' }, 422, 'model'],
-    ['an invalid model', { model: 'gpt 4!' }, 422, null],
+    ['an unknown model', { model: 'no-such-agent' }, 404, 'model'],
+    ['an invalid model', { model: 'gpt 4!' }, 404, 'model'],
     ['tools of the client', { tools: [{ type: 'function', name: 'f', parameters: {}, strict: true }] }, 400, 'tools'],
-    ['a response that is not kept', { store: false }, 400, 'store'],
     ['another format', { text: { format: { type: 'json_object' } } }, 400, 'text.format'],
     ['no input', { input: [] }, 400, 'input'],
     ['an unknown approval request', { input: [{ type: 'mcp_approval_response', approval_request_id: 'x', approve: true }] }, 404, null],
@@ -452,7 +451,7 @@ describe('errors', () => {
         error => error,
       )
     expect(error).toBeInstanceOf(APIError)
-    expect([error.status, typeof error.type, error.param ?? null]).toEqual([status, 'string', status === 422 ? null : param])
+    expect([error.status, typeof error.type, error.param ?? null]).toEqual([status, 'string', param])
   })
 
   test('fields that it does not know are ignored', async () => {

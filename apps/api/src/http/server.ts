@@ -31,7 +31,7 @@ import { limitRoutes } from './routes/limits.ts'
 import { manyEventRoutes } from './routes/many-events.ts'
 import { mcpRoutes } from './routes/mcp/mcp.ts'
 import { chatRoutes, modelRoutes } from './routes/openai/chat.ts'
-import { sendOpenAiErrors } from './routes/openai/openai-errors.ts'
+import { rejectUnknownOpenAiPaths, sendOpenAiErrors } from './routes/openai/openai-errors.ts'
 import { responseRoutes } from './routes/openai/responses.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
@@ -167,6 +167,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       },
       { prefix: '/openai/v1' },
     )
+    await app.register(async scope => rejectUnknownOpenAiPaths(scope), { prefix: '/openai' })
     await app.register(
       async scope => {
         admitClients(scope)

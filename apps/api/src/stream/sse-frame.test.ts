@@ -55,7 +55,8 @@ test('when to come back is a random time between one and five seconds', () => {
   expect(new Set(delays).size).toBeGreaterThan(100)
 })
 
-test('a heartbeat is a comment, and a part of the next event to a client that takes each empty line for the end of one', () => {
+test('a heartbeat is a comment', () => {
+  // With an empty line after it, a client that takes every empty line for the end of an event would get one without data.
   expect(heartbeat.toString()).toBe(': hb\n')
   const comments: string[] = []
   createParser({ onComment: comment => comments.push(comment), onEvent: () => expect.unreachable() }).feed(heartbeat.toString())

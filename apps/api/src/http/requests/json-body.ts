@@ -4,6 +4,7 @@
  */
 import { findJsonFault, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 
 export const sendPlainJson = 'Send application/json, without a content encoding'
 
@@ -20,7 +21,9 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
   // After the schema, which names the rule for an id.
   app.addHook('preHandler', async ({ params }) => rejectFaults(params))
   const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytes } as const
-  app.addContentTypeParser('application/json', options, async (_request: FastifyRequest, body: Buffer) => parse(body))
+  app.addContentTypeParser('application/json', options, async (request: FastifyRequest, body: Buffer) =>
+    body.length === 0 && !needsBody(request) ? undefined : parse(body),
+  )
 
   function parse(body: Buffer): unknown {
     const value = parseText(decode(body))
@@ -57,4 +60,9 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
     forbidden_key: 'This key name is not allowed',
     validation_failed: 'A number is too large to be stored',
   }
+}
+
+/** Some clients send the content type with every request, also with one that has no body. */
+function needsBody({ routeOptions: { schema } }: FastifyRequest): boolean {
+  return schema?.body instanceof z.ZodType && !schema.body.safeParse(undefined).success
 }

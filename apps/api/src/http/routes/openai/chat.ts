@@ -115,7 +115,7 @@ export function modelRoutes(scope: FastifyInstance, { databaseFor, config: { lea
     { config, schema: { tags, params: z.object({ model: z.string() }), response: { 200: model } } },
     async ({ params, principal }) => {
       const agent = (await listAgents(databaseFor(principal), principal.tenant, leaseMs)).find(({ name }) => name === params.model)
-      if (!agent) throw new RivuletError('not_found', 'No such model')
+      if (!agent) throw new RivuletError('unknown_agent', 'No such model')
       return modelOf(agent)
     },
   )

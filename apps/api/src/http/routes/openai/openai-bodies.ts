@@ -61,8 +61,7 @@ export type CreateResponse = z.output<typeof createResponseBody>
 export type ChatCompletion = z.output<typeof chatCompletionBody>
 
 export function rejectUnsupported(body: CreateResponse): void {
-  const { store, text, prompt, previous_response_id: previous, conversation } = body
-  if (store === false) throw wrong('store', 'Every response is stored; delete it when you do not need it any more')
+  const { text, prompt, previous_response_id: previous, conversation } = body
   if ((text?.format?.type ?? 'text') !== 'text') throw wrong('text/format', 'An agent decides the format of its output')
   if (prompt !== undefined && prompt !== null) throw wrong('prompt', 'There are no stored prompts')
   if (previous && conversation) throw wrong('previous_response_id', 'Use either it or conversation')

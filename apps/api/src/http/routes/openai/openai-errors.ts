@@ -1,20 +1,38 @@
-/** Errors in OpenAI's shape: ours, with the two fields that OpenAI's SDKs read besides. */
-import type { ErrorCode } from '@rivulet/protocol'
-import type { FastifyError, FastifyInstance } from 'fastify'
+/** Errors in OpenAI's shape: ours, with the two fields that OpenAI's SDKs read besides, and the header with the id of the request. */
+import { type ErrorCode, RivuletError } from '@rivulet/protocol'
+import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import { errorBody, logFailure, sendError, toRivuletError } from '../../errors.ts'
 
 export function sendOpenAiErrors(scope: FastifyInstance): void {
+  scope.addHook('onRequest', async (request, reply) => void reply.header(requestIdHeader, request.id))
   scope.setErrorHandler((error: FastifyError, request, reply) => {
     const known = toRivuletError(error, request.routeOptions.bodyLimit)
     logFailure(request, known, error)
-    const { status = 500 } = known.row
-    const { error: body } = errorBody(known.code, known.publicMessage, request.id, known.details)
-    const [first] = body.details ?? []
-    const param = first && first.path !== '/' ? first.path.slice(1).replaceAll('/', '.') : null
-    // The SDKs show the message alone.
-    const message = first ? `${known.publicMessage}: ${first.path} ${first.reason}`.slice(0, 250) : known.publicMessage
-    return sendError(reply, known, { error: { ...body, message, type: typeOf(known.code, status), param } })
+    return sendOpenAiError(reply, known)
   })
+}
+
+/** In a scope of its own, because a path without a route has no access that a guard could check. */
+export function rejectUnknownOpenAiPaths(scope: FastifyInstance): void {
+  scope.setNotFoundHandler((request, reply) =>
+    sendOpenAiError(reply.header(requestIdHeader, request.id), new RivuletError('not_found', 'No such route')),
+  )
+}
+
+/** OpenAI's SDKs show it as `request_id`. */
+const requestIdHeader = 'x-request-id'
+
+function sendOpenAiError(reply: FastifyReply, known: RivuletError): FastifyReply {
+  const { error: body } = errorBody(known.code, known.publicMessage, reply.request.id, known.details)
+  const [first] = body.details ?? []
+  const param = first && first.path !== '/' ? first.path.slice(1).replaceAll('/', '.') : null
+  // The SDKs show the message alone.
+  const message = first ? `${known.publicMessage}: ${first.path} ${first.reason}`.slice(0, 250) : known.publicMessage
+  // OpenAI has a status and a code of its own for a model that does not exist.
+  const isUnknownModel = known.code === 'unknown_agent'
+  const sent = isUnknownModel ? new RivuletError('not_found', known.publicMessage) : known
+  const error = { ...body, message, type: typeOf(sent.code, sent.row.status ?? 500), param }
+  return sendError(reply, sent, { error: { ...error, ...(isUnknownModel && { code: 'model_not_found', param: 'model' }) } })
 }
 
 function typeOf(code: ErrorCode, status: number): string {

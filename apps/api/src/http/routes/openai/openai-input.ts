@@ -1,8 +1,8 @@
 /**
  * The inputs of OpenAI's APIs as messages. The last user message is the input of the turn; everything before it is history.
  *
- * A message may have several parts, and an input is one content. Texts of one message are joined; any other part is a message of its own, and those
- * before the last are history, too.
+ * A message may have several parts. Texts that follow each other are joined; each other part is a content of its own, so a message with a text and an image
+ * is two inputs of one turn.
  */
 import {
   type Content,
@@ -10,6 +10,7 @@ import {
   fileNameSchema,
   type HistoryMessage,
   type Json,
+  maxInputs,
   RivuletError,
   reasoning,
   text,
@@ -41,7 +42,7 @@ const mcpCallItem = z.object({
   name: z.string(),
   arguments: z.string(),
   output: z.string().nullish(),
-  error: z.string().nullish(),
+  error: z.union([z.string(), z.looseObject({ content: z.unknown().optional(), message: z.string().optional() })]).nullish(),
 })
 const imageItem = z.object({ type: z.literal('image_generation_call'), result: z.string().nullish() })
 const approvalRequestItem = z.object({ type: z.literal('mcp_approval_request'), id: z.string() })
@@ -54,7 +55,10 @@ const approvalResponseItem = z.object({
 const summaryText = z.object({ text: z.string() })
 const reasoningItem = z.object({ type: z.literal('reasoning'), summary: z.array(summaryText), content: z.array(summaryText).nullish() })
 
-export const inputItemSchema = z.union([
+/** An item of an earlier response, by its id alone. */
+const itemReference = z.object({ type: z.literal('item_reference').nullish(), id: z.string().max(200) })
+
+const wholeItemSchema = z.union([
   messageItem,
   callItem,
   callOutputItem,
@@ -64,7 +68,14 @@ export const inputItemSchema = z.union([
   approvalResponseItem,
   reasoningItem,
 ])
+export type WholeItem = z.output<typeof wholeItemSchema>
+
+export const inputItemSchema = z.union([wholeItemSchema, itemReference])
 export type InputItem = z.output<typeof inputItemSchema>
+
+export function isReference(item: InputItem): item is z.output<typeof itemReference> {
+  return !('role' in item) && (item.type === 'item_reference' || item.type === null || item.type === undefined)
+}
 
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
 export const chatMessageSchema = z.union([
@@ -73,18 +84,43 @@ export const chatMessageSchema = z.union([
 ])
 export type ChatMessage = z.output<typeof chatMessageSchema>
 
-export type Conversation = { history: HistoryMessage[]; input: Content }
+/** The messages that one item of a request stands for: one for each of its contents. */
+type MessageGroup = HistoryMessage[]
+
+export type Conversation = { history: HistoryMessage[]; input: Content | Content[] }
 
 /** @param param the field of the request, for the error */
-export function conversationOf(messages: readonly HistoryMessage[], param: string): Conversation {
-  const last = messages.at(-1)
-  if (last?.author !== 'user') throw wrong(param, 'It has to end with a message of the user')
-  return { history: messages.slice(0, -1), input: last.content }
+export function conversationOf(groups: readonly MessageGroup[], param: string): Conversation {
+  const last = groups.at(-1) ?? []
+  if (last[0]?.author !== 'user') throw wrong(param, 'It has to end with a message of the user')
+  return { history: groups.slice(0, -1).flat(), input: inputOf(last, param) }
 }
 
-export function messagesOfItems(items: readonly InputItem[]): HistoryMessage[] {
+/** What a request adds to a conversation that exists: messages of the user, and instructions beside them. */
+export function additionOf(groups: readonly MessageGroup[], param: string): { input: Content | Content[]; instructions: string[] } {
+  const { history } = conversationOf(groups, param)
+  const fault = history.find(({ author, content }) => author === 'agent' || (author === 'system' && content.type !== 'text'))
+  if (fault) throw wrong(param, 'The conversation has a history; send only messages of the user, and texts of the system')
+  const messages = groups.flat()
+  const instructions = messages.flatMap(({ author, content }) => (author === 'system' && content.type === 'text' ? [content.text] : []))
+  return {
+    input: inputOf(
+      messages.filter(({ author }) => author === 'user'),
+      param,
+    ),
+    instructions,
+  }
+}
+
+function inputOf(messages: readonly HistoryMessage[], param: string): Content | Content[] {
+  const contents = messages.map(({ content }) => content)
+  if (contents.length > maxInputs) throw wrong(param, `A turn has at most ${maxInputs} inputs, one for each text, image or file`)
+  return contents.length === 1 && contents[0] ? contents[0] : contents
+}
+
+export function messagesOfItems(items: readonly WholeItem[]): MessageGroup[] {
   const names = new Map(items.flatMap(item => ('call_id' in item && 'name' in item ? [[item.call_id, item.name] as const] : [])))
-  return items.flatMap((item, place): HistoryMessage[] => {
+  return items.map((item, place): MessageGroup => {
     const path = `input/${place}`
     if ('role' in item) return said(roles[item.role], item.content, path)
     switch (item.type) {
@@ -99,7 +135,7 @@ export function messagesOfItems(items: readonly InputItem[]): HistoryMessage[] {
       case 'mcp_call':
         return [
           { author: 'agent', content: toolRequest(item.id, item.name, argumentsOf(item.arguments, path)) },
-          { author: 'agent', content: toolResponse(item.id, item.name, item.error ?? item.output ?? null, Boolean(item.error)) },
+          { author: 'agent', content: toolResponse(item.id, item.name, errorOf(item.error) ?? item.output ?? null, Boolean(item.error)) },
         ]
       // The item has no other type of image; OpenAI's own are of this one, too.
       case 'image_generation_call':
@@ -114,10 +150,16 @@ export function messagesOfItems(items: readonly InputItem[]): HistoryMessage[] {
   })
 }
 
-export function messagesOfChat(messages: readonly ChatMessage[]): HistoryMessage[] {
+/** An error is a text in older versions of the API, and an object in newer ones. */
+function errorOf(error: Extract<WholeItem, { type: 'mcp_call' }>['error']): Json | undefined {
+  if (typeof error !== 'object' || error === null) return error ?? undefined
+  return JSON.parse(JSON.stringify(error.content ?? error.message ?? error))
+}
+
+export function messagesOfChat(messages: readonly ChatMessage[]): MessageGroup[] {
   const calls = messages.flatMap(message => ('tool_calls' in message ? (message.tool_calls ?? []) : []))
   const names = new Map(calls.map(({ id, function: { name } }) => [id, name]))
-  return messages.flatMap((message, place): HistoryMessage[] => {
+  return messages.map((message, place): MessageGroup => {
     const path = `messages/${place}`
     if (message.role === 'tool') {
       const name = names.get(message.tool_call_id) ?? ''

@@ -25,6 +25,7 @@ import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { inputItemsOf } from './input-items.ts'
+import { createItemReferences } from './item-references.ts'
 import {
   type CreateResponse,
   callerTools,
@@ -34,7 +35,7 @@ import {
   requireToolParams,
   retriesQuery,
 } from './openai-bodies.ts'
-import { conversationOf, messagesOfItems, wrong } from './openai-input.ts'
+import { additionOf, conversationOf, messagesOfItems, type WholeItem, wrong } from './openai-input.ts'
 import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 
 const params = z.object({ id: z.string().max(100) })
@@ -62,6 +63,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
   const { note, audited } = createAudit(services)
   const results = createTurnResults(services)
   const questions = createQuestionAnswers(services)
+  const references = createItemReferences(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
@@ -70,8 +72,8 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     async (request, reply) => {
       const { body } = request
       rejectUnsupported(body)
-      const wanted = answersIn(body.input) ?? wantedTurn(body)
       const { tenant } = request.principal
+      const wanted = answersIn(body.input) ?? wantedTurn(body, await itemsOf(request, body.input))
       // A turn that is answered has the tools of the request that began it.
       if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(request.principal), tenant, body.model))
       await requireShare(request)
@@ -157,6 +159,10 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     },
   )
 
+  async function itemsOf({ principal }: FastifyRequest, input: CreateResponse['input']): Promise<WholeItem[]> {
+    return typeof input === 'string' ? [{ role: 'user', content: input }] : references.resolve(principal, input)
+  }
+
   async function create(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<Begun> {
     const { task, turn, dispatch } = await accept(request, reply, wanted)
     const head = headOf(task, turn, firstSegment)
@@ -200,21 +206,23 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
   }
 }
 
-function wantedTurn(body: CreateResponse): WantedTurn {
+function wantedTurn(body: CreateResponse, items: readonly WholeItem[]): WantedTurn {
   const { model, metadata, conversation, instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning } = body
   if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
-  const messages = typeof body.input === 'string' ? [{ role: 'user' as const, content: body.input }] : body.input
-  const { history, input } = conversationOf(messagesOfItems(messages), 'input')
+  const groups = messagesOfItems(items)
   const named = { instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning, tools: callerTools(body) }
   const previous = body.previous_response_id ? idOf(body.previous_response_id) : null
   const task = previous?.task ?? (conversation ? taskIdSchema.safeParse(nameOf(conversation)).data : undefined)
   if (task === undefined) {
+    const { history, input } = conversationOf(groups, 'input')
     const given = { ...(history.length > 0 && { history }), ...(metadata && { metadata }), params: paramsOf(body.params, named) ?? null }
     const name = conversation ? { name: nameOf(conversation) } : {}
     return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...name }), input, ...given } }
   }
-  if (history.length > 0) throw wrong('input', 'The conversation has a history; send one message of the user with one content')
-  return { of: 'task', task, agent: model, after: previous?.turnNumber, input, params: paramsOf(body.params, named), declines: true }
+  const addition = additionOf(groups, 'input')
+  const texts = [...(instructions ? [instructions] : []), ...addition.instructions]
+  const params = paramsOf(body.params, { ...named, instructions: texts.length > 0 ? texts.join('\n\n') : null })
+  return { of: 'task', task, agent: model, after: previous?.turnNumber, input: addition.input, params, declines: true }
 }
 
 function nameOf(conversation: NonNullable<CreateResponse['conversation']>): string {

@@ -30,7 +30,7 @@ import { frameEnd, idLine } from '../../sse-frame.ts'
 import type { Dialect, DialectStream, LoggedEvent } from '../dialect.ts'
 import { questionItem } from './output-item.ts'
 import { formatResponseId } from './response-id.ts'
-import { type ResponseHead, secondsOf } from './response-object.ts'
+import { type ResponseHead, secondsOf, usageOf } from './response-object.ts'
 import { endOf, type Question, questionsOf, type Range, type Segment } from './segment.ts'
 
 export type ChatChunk = Record<string, unknown>
@@ -50,7 +50,7 @@ export function chatCompletion(head: ResponseHead, turn: ChatOutcome & Pick<Turn
   const message = { role: 'assistant', content, refusal: null, ...(thought !== '' && { reasoning_content: thought }), ...asked }
   const finish_reason = asked ? 'tool_calls' : reasons[turn.stopReason ?? 'stop']
   const choice = { index: 0, message, logprobs: null, finish_reason }
-  return { ...commonOf(head, 'chat.completion'), choices: [choice], ...(!asked && turn.usage && { usage: chatUsage(turn.usage) }) }
+  return { ...commonOf(head, 'chat.completion'), choices: [choice], usage: chatUsage((!asked && turn.usage) || {}) }
 }
 
 export function openAiChat(head: ResponseHead, options: ChatOptions): Dialect<ChatChunk> {
@@ -261,8 +261,13 @@ function commonOf({ task, number, agent, queuedAt, segment }: ResponseHead, obje
   return { id: formatResponseId({ task, turnNumber: number, segment: segment.number }), object, created: secondsOf(queuedAt), model: agent }
 }
 
-function chatUsage({ inputTokens = 0, outputTokens = 0, totalTokens }: NonNullable<Turn['usage']>) {
-  return { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: totalTokens ?? inputTokens + outputTokens }
+function chatUsage(usage: NonNullable<Turn['usage']>) {
+  const { input_tokens, input_tokens_details, output_tokens, output_tokens_details, total_tokens } = usageOf(usage)
+  return {
+    ...{ prompt_tokens: input_tokens, prompt_tokens_details: input_tokens_details },
+    ...{ completion_tokens: output_tokens, completion_tokens_details: output_tokens_details },
+    total_tokens,
+  }
 }
 
 const reasons = {

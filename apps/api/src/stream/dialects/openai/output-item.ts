@@ -35,7 +35,7 @@ export type CallItem = {
   name: string
   arguments: string
   output: string | null
-  error: string | null
+  error: { type: 'mcp_tool_execution_error'; content: Json } | null
   status: ItemStatus | 'failed'
 }
 
@@ -154,7 +154,7 @@ function callItem(
     ...{ id: idOf('mcp', message), type: 'mcp_call', server_label: 'rivulet', name: content.name },
     arguments: content.type === 'tool_request' ? argumentsOf(message, content) : '{}',
     output: answer && !answer.isError ? text : null,
-    error: answer?.isError ? text : null,
+    error: answer?.isError ? { type: 'mcp_tool_execution_error', content: answer.content } : null,
     status: answer || isOver ? ended : 'in_progress',
   }
 }

@@ -21,7 +21,7 @@ export type OpenAiResponse = {
   parallel_tool_calls: boolean
   temperature: number | null
   tool_choice: 'auto'
-  tools: []
+  tools: Json[]
   top_p: number | null
   background: boolean
   previous_response_id: string | null
@@ -64,12 +64,13 @@ export function responseOf(head: ResponseHead, turn: TurnState, output: OpenAiRe
     metadata: stringsOf(head.metadata),
     ...{ model: head.agent, output, parallel_tool_calls: true },
     temperature: typeof given.temperature === 'number' ? given.temperature : null,
-    ...{ tool_choice: 'auto', tools: [] },
+    ...{ tool_choice: 'auto', tools: Array.isArray(given.tools) ? given.tools : [] },
     top_p: typeof given.top_p === 'number' ? given.top_p : null,
     background: true,
     previous_response_id: previousOf(head),
     conversation: { id: task },
-    usage: usage ? usageOf(usage) : null,
+    // OpenAI's own has it whenever it is over.
+    usage: usage ? usageOf(usage) : finishedAt === undefined ? null : usageOf({}),
   }
 }
 

@@ -1,0 +1,66 @@
+/**
+ * Resolves the items of earlier responses that a request names by their ids alone, as some SDKs send them instead of the items.
+ *
+ * An item is a function of the messages of its turn, so it is read from those and is not stored. An item of a task that the caller may not read does not
+ * exist for that caller.
+ */
+import type { LogReader } from '@rivulet/broker'
+import { RivuletError, type TaskId, taskIdSchema, type WaitId, waitIdSchema } from '@rivulet/protocol'
+import { mayRead, type Principal } from '../../../access/principal.ts'
+import { listLiveMessages, turnMessagesNow } from '../../../log/live-messages.ts'
+import { getTask } from '../../../store/reads/tasks.ts'
+import { getWait } from '../../../store/waits/answer-wait.ts'
+import { type Item, outputOf, type QuestionItem, questionItem } from '../../../stream/dialects/openai/output-item.ts'
+import type { Services } from '../../services.ts'
+import { type InputItem, isReference, type WholeItem, wrong } from './openai-input.ts'
+
+/** What the id of an item names: a message of a task, or a question of one. */
+type ItemPlace = { task: TaskId; index: number } | { task: TaskId; wait: WaitId }
+
+export function createItemReferences({ databaseFor, reader }: Pick<Services, 'databaseFor'> & { reader: LogReader }) {
+  return { resolve }
+
+  async function resolve(principal: Principal, items: readonly InputItem[]): Promise<WholeItem[]> {
+    if (items.some(isReference) && !mayRead(principal))
+      throw new RivuletError('forbidden', 'A reference to an item needs the scope tasks:read')
+    const knownItems = new Map<string, Item | QuestionItem>()
+    const resolved: WholeItem[] = []
+    for (const [place, item] of items.entries())
+      resolved.push(isReference(item) ? await itemOf(principal, item.id, place, knownItems) : item)
+    return resolved
+  }
+
+  async function itemOf(principal: Principal, id: string, place: number, knownItems: Map<string, Item | QuestionItem>): Promise<WholeItem> {
+    if (!knownItems.has(id)) for (const item of await itemsBeside(principal, placeOf(id))) knownItems.set(item.id, item)
+    const found = knownItems.get(id)
+    if (!found) throw wrong(`input/${place}/id`, 'No item of a response has this id')
+    return found
+  }
+
+  /** The items of the turn that has the item, because references to one turn come together. */
+  async function itemsBeside(principal: Principal, place: ItemPlace | null): Promise<(Item | QuestionItem)[]> {
+    if (place === null) return []
+    const { tenant } = principal
+    const db = databaseFor(principal)
+    const { task } = place
+    try {
+      await getTask(db, tenant, task)
+      if ('wait' in place) return [questionItem(await getWait(db, tenant, task, place.wait))]
+      const { data } = await listLiveMessages(db, reader, tenant, task, { after: place.index - 1, limit: 1 }, 1)
+      const [message] = data
+      return message ? outputOf(await turnMessagesNow(db, reader, tenant, task, message.turn), { from: 0, to: null }, true) : []
+    } catch (error) {
+      if (error instanceof RivuletError && error.row.status === 404) return []
+      throw error
+    }
+  }
+}
+
+function placeOf(id: string): ItemPlace | null {
+  const [, , task = '', index = '', wait = ''] = /^(msg|rs|ig|mcp|fc|mcpr)_([^.]{36})\.(?:(\d{1,9})\.\d{1,9}|([^.]{36}))$/.exec(id) ?? []
+  const parsedTask = taskIdSchema.safeParse(task)
+  if (!parsedTask.success) return null
+  if (index !== '') return { task: parsedTask.data, index: Number(index) }
+  const parsedWait = waitIdSchema.safeParse(wait)
+  return parsedWait.success ? { task: parsedTask.data, wait: parsedWait.data } : null
+}

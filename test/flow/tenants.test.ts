@@ -234,7 +234,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.ok
   const text = isStream ? '' : await response.text()
   leaving.abort()
-  const { date: _, ...headers } = Object.fromEntries(response.headers)
+  const { date: _, 'x-request-id': _id, ...headers } = Object.fromEntries(response.headers)
   return { status: response.status, headers, body: text.replace(/"requestId":"[^"]+"/, '"requestId":""') }
 }
 

@@ -45,6 +45,7 @@ describe('the table', () => {
     ['unsupported_media_type', 415],
     ['unknown_agent', 422],
     ['task_not_found', 404],
+    ['model_not_found', 404],
     ['too_many_turns', 429],
     ['task_busy', 409],
     ['in_flight', 409],

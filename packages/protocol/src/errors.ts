@@ -24,6 +24,7 @@ export const errorTable = {
   forbidden: { status: 403, retry: false },
   not_found: { status: 404, retry: false },
   task_not_found: { status: 404, retry: false },
+  model_not_found: { status: 404, retry: false },
   method_not_allowed: { status: 405, retry: false },
   not_acceptable: { status: 406, retry: false },
   request_timeout: { status: 408, retry: true },

@@ -1,12 +1,12 @@
 /** Errors in OpenAI's shape: ours, with the two fields that OpenAI's SDKs read besides, and the header with the id of the request. */
-import { type ErrorCode, RivuletError } from '@rivulet/protocol'
+import { type ErrorCode, type ErrorDetail, RivuletError } from '@rivulet/protocol'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import { errorBody, logFailure, sendError, toRivuletError } from '../../errors.ts'
 
 export function sendOpenAiErrors(scope: FastifyInstance): void {
   scope.addHook('onRequest', async (request, reply) => void reply.header(requestIdHeader, request.id))
   scope.setErrorHandler((error: FastifyError, request, reply) => {
-    const known = toRivuletError(error, request.routeOptions.bodyLimit)
+    const known = inWordsOfOpenAi(toRivuletError(error, request.routeOptions.bodyLimit))
     logFailure(request, known, error)
     return sendOpenAiError(reply, known)
   })
@@ -25,14 +25,21 @@ const requestIdHeader = 'x-request-id'
 function sendOpenAiError(reply: FastifyReply, known: RivuletError): FastifyReply {
   const { error: body } = errorBody(known.code, known.publicMessage, reply.request.id, known.details)
   const [first] = body.details ?? []
-  const param = first && first.path !== '/' ? first.path.slice(1).replaceAll('/', '.') : null
   // The SDKs show the message alone.
   const message = first ? `${known.publicMessage}: ${first.path} ${first.reason}`.slice(0, 250) : known.publicMessage
-  // OpenAI has a status and a code of its own for a model that does not exist.
-  const isUnknownModel = known.code === 'unknown_agent'
-  const sent = isUnknownModel ? new RivuletError('not_found', known.publicMessage) : known
-  const error = { ...body, message, type: typeOf(sent.code, sent.row.status ?? 500), param }
-  return sendError(reply, sent, { error: { ...error, ...(isUnknownModel && { code: 'model_not_found', param: 'model' }) } })
+  return sendError(reply, known, {
+    error: { ...body, message, type: typeOf(known.code, known.row.status ?? 500), param: paramOf(known.code, first) },
+  })
+}
+
+/** OpenAI has a status and a code of its own for a model that does not exist. */
+function inWordsOfOpenAi(error: RivuletError): RivuletError {
+  return error.code === 'unknown_agent' ? new RivuletError('model_not_found', error.publicMessage) : error
+}
+
+function paramOf(code: ErrorCode, first: ErrorDetail | undefined): string | null {
+  if (code === 'model_not_found') return 'model'
+  return first && first.path !== '/' ? first.path.slice(1).replaceAll('/', '.') : null
 }
 
 function typeOf(code: ErrorCode, status: number): string {

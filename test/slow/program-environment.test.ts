@@ -115,6 +115,14 @@ test.each([
   expect(readdirSync(folder)).not.toContain('unused')
 })
 
+test('a platform with keys rejects webhooks to this machine, because a proxy may pass on the requests of other machines', async () => {
+  const webhooks = createClient({ url, key: secrets.RIVULET_KEY, maxRetries: 0 }).webhooks
+  await expect(webhooks.create({ url: 'http://127.0.0.1:1/hook', events: ['turn.finished'] })).rejects.toMatchObject({
+    code: 'validation_failed',
+    details: [{ path: '/url', reason: expect.stringContaining('WEBHOOK_ALLOW_PRIVATE') }],
+  })
+})
+
 test('the key of workers opens nothing else', async () => {
   const { RIVULET_WORKER_KEY: key } = await toldBy('teller')
   await expect(createClient({ url, key, maxRetries: 0 }).tasks.list()).rejects.toMatchObject({ code: 'forbidden' })

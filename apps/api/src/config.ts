@@ -128,7 +128,9 @@ export const variables = z.object({
   WEBHOOK_ALLOW_PRIVATE: z
     .enum(['on', 'off'])
     .default('off')
-    .describe('allows webhooks to addresses that are not on the public internet, such as 127.0.0.1'),
+    .describe(
+      'allows webhooks to addresses that are not on the public internet, such as 127.0.0.1; unset: `npm start`, `rivulet start` and `rivulet dev` allow them if `HOST` is this machine and no key is set',
+    ),
   MAX_WEBHOOKS_PER_TENANT: wholeNumber(100).describe('webhooks of one tenant'),
   MAX_SCHEDULES_PER_TENANT: wholeNumber(1_000).describe('schedules of one tenant'),
   LEASE_MS: wholeNumber(30_000).describe('how long a silent worker keeps its turn'),

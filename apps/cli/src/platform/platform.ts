@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@rivulet/client'
 import { keepSecretsKey } from '@rivulet/engines'
 import { RivuletError } from '@rivulet/protocol'
-import { isLoopback } from '@rivulet/runtime/environment'
 import { openEngines, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
+import { hasKeys, platformSettings } from './platform-settings.ts'
 import { environmentFor, requireValidEnvironment } from './program-environment.ts'
 import { argumentsOf, isCheckout, type Program, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
@@ -64,15 +64,11 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   let stopped: Promise<void> | null = null
   const url = listeningUrl(host, port)
   // Where clients need a key, so do workers. Theirs opens `/internal` alone, because agents can read it.
-  const hasKeys = Boolean(key || environment.KEY_PEPPER)
-  const workerKey = environment.RIVULET_WORKER_KEY || (hasKeys ? randomBytes(32).toString('base64url') : undefined)
+  const workerKey = environment.RIVULET_WORKER_KEY || (hasKeys(environment) ? randomBytes(32).toString('base64url') : undefined)
   const settings = {
     ...environment,
     ...{ HOST: host, PORT: String(port), RIVULET_URL: url },
-    // A platform for one's own machine; files with agents come first.
-    RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
-    // So is the receiver of a webhook, where other machines cannot call.
-    WEBHOOK_ALLOW_PRIVATE: environment.WEBHOOK_ALLOW_PRIVATE || (isLoopback(host) ? 'on' : 'off'),
+    ...platformSettings(environment, host),
     RIVULET_WORKER_KEY: workerKey,
     WORKER_DRAIN_MS: isWatching ? reloadDrainMs(environment) : environment.WORKER_DRAIN_MS,
     ...(inspectPort !== null && timeToThink(environment)),

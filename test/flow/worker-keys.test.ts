@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { connectRedis, createTurnConsumer, type JobEnd } from '@rivulet/broker'
 import type { ClaimResult, CreateKey } from '@rivulet/protocol'
 import { type AgentDefinition, createWorker, defineAgent, delta, type Logger, type WorkerOptions } from '@rivulet/worker'
@@ -98,7 +99,7 @@ beforeAll(async () => {
   keys.acmeTasks = await makeKey({ tenant: 'acme', scopes: ['tasks:read', 'tasks:write'] })
   keys.rivalTasks = await makeKey({ tenant: 'rival', scopes: ['tasks:read', 'tasks:write'] })
   const agents = ['played', 'other'].map(name => ({ name, description: 'shared' }))
-  expect((await ask('hello', { worker: 'w', agents }, keys.everywhere)).status).toBe(200)
+  expect((await ask('hello', { worker: 'greeter', agents }, keys.everywhere)).status).toBe(200)
 })
 afterAll(async () => {
   await keyring.close()
@@ -255,6 +256,73 @@ describe('POST /internal/append', () => {
   })
 })
 
+describe('a body that is larger than those of callers', () => {
+  /** Sends the head alone: a response that comes was decided before the body was read. */
+  const headOf = async (call: string, key: string, held?: Held): Promise<number> => {
+    const about = held ? { 'x-turn-id': held.turnId, 'x-claim-id': held.claimId } : {}
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': 30_000_000, ...about }
+    const sent = request(`${platform.url}/internal/${call}`, { method: 'POST', headers })
+    onTestFinished(() => void sent.destroy())
+    sent.on('error', () => {})
+    sent.flushHeaders()
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    return response.statusCode ?? 0
+  }
+
+  test.each(['append', 'step'])('is rejected by /internal/%s before it is read, unless the key holds the turn', async call => {
+    const held = await claimed()
+    const others = [
+      [undefined, keys.ofAcme],
+      [{ ...held, claimId: randomUUID() }, keys.ofAcme],
+      [{ ...held, turnId: randomUUID() }, keys.ofAcme],
+      [held, keys.ofRival],
+      [held, keys.acmeTasks],
+    ] as const
+    const statuses = await Promise.all(others.map(([turn, key]) => headOf(call, key, turn)))
+    expect(statuses).toEqual([413, 404, 404, 404, 403])
+  })
+
+  test('is written for the holder of the turn', async () => {
+    const held = await claimed()
+    const long = { ...spoken(held), content: { ...content, text: 'x'.repeat(3_000_000) } }
+    const append = async (headers: Record<string, string>) => {
+      const body = { appends: [appendOf(held, long)] }
+      return createClient(() => platform.url).post('/internal/append', body, { authorization: `Bearer ${keys.ofAcme}`, ...headers })
+    }
+    expect(await append({ 'x-turn-id': held.turnId, 'x-claim-id': held.claimId })).toMatchObject({ status: 200, body: { results: ['ok'] } })
+  })
+})
+
+describe('the id of a worker', () => {
+  const workerOf = async (id: string) =>
+    (await platform.pg.query('select agents, slots from workers where id = $1', [id])).rows[0] as { agents: string[] }
+
+  test('belongs to the key that registered it: no other key changes its row, or claims a turn under it', async () => {
+    const [worker, own] = [randomUUID(), `own-${randomUUID()}`]
+    const hello = (key: string, ...names: string[]) =>
+      ask<ErrorReply>('hello', { worker, slots: 3, agents: names.map(name => ({ name, description: '' })) }, key)
+    expect((await hello(keys.ofAcme, own)).status).toBe(200)
+    const before = await workerOf(worker)
+    for (const key of [keys.ofRival, keys.everywhere, keys.played]) {
+      const refused = await hello(key)
+      expect([refused.status, refused.body.error]).toEqual([403, expect.objectContaining({ code: 'forbidden' })])
+    }
+    expect(await workerOf(worker)).toEqual(before)
+    const { turnId } = await newTurn()
+    const claim = { worker, turnId, claimId: randomUUID() }
+    expect((await ask('claim', claim, keys.played)).status).toBe(403)
+    expect((await ask<ClaimResult>('claim', claim, keys.ofAcme)).body.result).toBe('claimed')
+    expect((await hello(keys.ofAcme, own)).status).toBe(200)
+  })
+
+  test('of a worker that a version of before registered belongs to the first key that registers it again', async () => {
+    const worker = randomUUID()
+    await platform.pg.query("insert into workers (id, agents, seen_at) values ($1, '{}', now())", [worker])
+    const hello = async (key: string) => (await ask('hello', { worker, agents: [] }, key)).status
+    expect([await hello(keys.ofRival), await hello(keys.ofAcme), await hello(keys.ofRival)]).toEqual([200, 403, 200])
+  })
+})
+
 describe('POST /internal/next and /internal/hints', () => {
   const next = (key: string, ...agents: string[]) =>
     ask<{ turn: { agent: string; turnId: string } | null } & ErrorReply>('next', { agents, waitMs: 10_000 }, key)
@@ -263,7 +331,7 @@ describe('POST /internal/next and /internal/hints', () => {
     const own = `own-${randomUUID()}`
     const ofOwn = await makeKey({ tenant: 'acme', agents: [own] })
     expect((await next(ofOwn, own)).status).toBe(422)
-    await ask('hello', { worker: 'w', agents: [{ name: own, description: '' }] }, ofOwn)
+    await ask('hello', { worker: randomUUID(), agents: [{ name: own, description: '' }] }, ofOwn)
     const taken = next(ofOwn, own)
     const { turnId } = await newTurn(own)
     expect((await taken).body).toEqual({ turn: { agent: own, turnId } })

@@ -98,7 +98,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
 
   /** Sent once: the caller decides how long it retries. */
   async function append(appends: AppendBody['appends']): Promise<AppendResult[]> {
-    return (await ask('append', { appends }, appendResult)).results
+    return (await ask('append', { appends }, appendResult, undefined, appends[0])).results
   }
 
   async function next(body: NextBody, signal: AbortSignal): Promise<NextTurn> {
@@ -120,7 +120,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   }
 
   async function step(body: StepBody, signal: AbortSignal): Promise<StepResult> {
-    return insist('step', body, stepResult, signal)
+    return insist('step', body, stepResult, signal, ask => inTurn(ask), body)
   }
 
   /** Whether the task has used its budget. */
@@ -190,12 +190,13 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     schema: S,
     signal: AbortSignal,
     wait: <T>(ask: () => Promise<T>) => Promise<T> = inTurn,
+    held?: Claimed,
   ): Promise<z.output<S>> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await wait(() => {
           signal.throwIfAborted()
-          return ask(call, body, schema)
+          return ask(call, body, schema, undefined, held)
         })
       } catch (error) {
         signal.throwIfAborted()
@@ -205,8 +206,15 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     }
   }
 
-  async function ask<S extends z.ZodType>(call: string, body: object, schema: S, signal?: AbortSignal): Promise<z.output<S>> {
-    const response = await post(call, JSON.stringify(body), signal)
+  /** @param held of a body that may be large: the server checks it before it reads the body */
+  async function ask<S extends z.ZodType>(
+    call: string,
+    body: object,
+    schema: S,
+    signal?: AbortSignal,
+    held?: Claimed,
+  ): Promise<z.output<S>> {
+    const response = await post(call, JSON.stringify(body), signal, held && { 'x-turn-id': held.turnId, 'x-claim-id': held.claimId })
     if (response.statusCode === 200) return schema.parse(await json(response))
     const rejection = errorShape.safeParse(await json(response).catch(() => null))
     // A proxy may have responded instead of the server.
@@ -215,10 +223,10 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     throw new RivuletError(isErrorCode(code) ? code : 'internal', message)
   }
 
-  function post(call: string, body: string, stopping?: AbortSignal): Promise<http.IncomingMessage> {
+  function post(call: string, body: string, stopping?: AbortSignal, about: object = {}): Promise<http.IncomingMessage> {
     const timeout = keepSignal(AbortSignal.timeout(callTimeoutMs))
     const signal = stopping ? AbortSignal.any([timeout, stopping]) : timeout
-    const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
+    const headers = { 'content-type': 'application/json', ...about, ...(key && { authorization: `Bearer ${key}` }) }
     return requests.send(call, { headers, signal }, request => request.end(body))
   }
 }

@@ -10,7 +10,7 @@ import type { OwnedKind } from '../store/access/reach.ts'
 import { taskNotFound } from '../store/connection/tenant.ts'
 import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
-import { holds, isLimited, localCaller, mayUse, type Principal, type RouteAccess } from './principal.ts'
+import { holds, isInstallations, isLimited, localCaller, mayUse, type Principal, type RouteAccess } from './principal.ts'
 import { type TaskTokens, tokenPrefix } from './task-token.ts'
 import type { BucketName, RateKind, TokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'
@@ -56,9 +56,12 @@ export function guardRoutes(
       reply.header('www-authenticate', 'Bearer')
       throw new RivuletError('unauthorized', 'A valid key is required: Authorization: Bearer <key>')
     }
-    const empty = !isLimited(principal) || access?.scope === 'worker' ? null : rates.take(bucketsOf(principal))
+    const isWorker = access?.scope === 'worker'
+    const isFree = isWorker ? isInstallations(principal) : !isLimited(principal)
+    const empty = isFree ? null : rates.take(isWorker ? workerBuckets(principal) : bucketsOf(principal))
     if (empty) {
-      const [who, setting] = limitedBy[empty.kind]
+      const [caller, setting] = limitedBy[empty.kind]
+      const who = isWorker ? 'The workers of a tenant' : caller
       onLimit(setting)
       reply.header('retry-after', String(empty.waitSeconds))
       throw new RivuletError('rate_limited', `${who} may send at most ${empty.perSecond} requests per second (${setting})`)
@@ -137,6 +140,11 @@ const limitedBy = {
   key: ['A key', 'RATE_LIMIT_PER_SECOND'],
   tenant: ['A tenant', 'RATE_LIMIT_TENANT_PER_SECOND'],
 } as const satisfies Record<RateKind, unknown>
+
+/** Apart from the tenant's callers, so that neither uses up the rate of the other. */
+function workerBuckets({ tenant }: Principal): BucketName[] {
+  return [`tenant workers of ${tenant}`]
+}
 
 function bucketsOf({ tenant, key, token }: Principal): BucketName[] {
   return [token ? `key ${key} ${token.task}` : `key ${key}`, `tenant ${tenant}`]

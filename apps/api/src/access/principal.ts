@@ -73,6 +73,11 @@ export function holds(principal: Principal, scope: Scope): boolean {
   return principal.scopes.includes(scope) || (scope !== 'worker' && principal.scopes.includes('admin'))
 }
 
+/** Whether a worker is the installation's own, because its key is for all tenants. */
+export function isInstallations({ isRoot, allTenants = false }: Principal): boolean {
+  return isRoot || allTenants
+}
+
 /** The turns that a worker may touch. */
 export function reachOf({ tenant, allTenants, agents = null }: Principal): Reach {
   return { tenant: allTenants ? everyTenant : tenant, agents }

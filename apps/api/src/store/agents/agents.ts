@@ -11,7 +11,7 @@ import { agents, limits, turns, workers } from '../schema.ts'
  * An agent that a worker of one tenant registers first is that tenant's alone: its queue never holds turns that the worker may not run. Once a
  * worker of all tenants registers it, all tenants share it.
  */
-export async function registerWorker(db: Database, { tenant, agents: served }: Reach, hello: Hello): Promise<void> {
+export async function registerWorker(db: Database, { tenant, agents: served }: Reach, key: string | null, hello: Hello): Promise<void> {
   const { worker, agents: declared, version, slots } = hello
   const names = declared.map(({ name }) => name)
   requireAllowed(served, names)
@@ -31,12 +31,31 @@ export async function registerWorker(db: Database, { tenant, agents: served }: R
         })
     }
     if (owner !== null) await requireOwned(tx, owner, names)
-    const row = { agents: names, seenAt: sql`now()`, version, slots }
-    await tx
+    const row = { key, agents: names, seenAt: sql`now()`, version, slots }
+    const registered = await tx
       .insert(workers)
       .values({ id: worker, ...row })
-      .onConflictDoUpdate({ target: workers.id, set: row })
+      .onConflictDoUpdate({ target: workers.id, set: row, setWhere: isWorkerOf(key) })
+      .returning({ id: workers.id })
+    if (registered.length === 0) throw foreignWorker()
   })
+}
+
+/** A worker's id belongs to the key that registered it, so that no other key can change what the API knows of the worker. */
+export async function requireOwnWorker(db: Database, key: string | null, worker: string): Promise<void> {
+  const [known] = await db
+    .select({ isOwn: sql<boolean>`${isWorkerOf(key)}` })
+    .from(workers)
+    .where(eq(workers.id, worker))
+  if (known?.isOwn === false) throw foreignWorker()
+}
+
+function isWorkerOf(key: string | null): SQL {
+  return sql`(${workers.key} is null or ${key}::text is null or ${workers.key} = ${key})`
+}
+
+function foreignWorker(): RivuletError {
+  return new RivuletError('forbidden', 'Another key has registered a worker with this id')
 }
 
 /** Throws unless a worker with this reach may take the turns of these agents. */

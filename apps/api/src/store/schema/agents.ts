@@ -13,6 +13,8 @@ export const agents = pgTable('agents', {
 
 export const workers = pgTable('workers', {
   id: text().primaryKey(),
+  /** The id of the key that registered it. Null: the API required none, or a version of before registered it. */
+  key: text(),
   agents: text().array().notNull(),
   seenAt: time().notNull(),
   version: text(),

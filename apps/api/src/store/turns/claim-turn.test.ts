@@ -53,7 +53,7 @@ test('a version is drained when no turn is left that began with it', async () =>
 
 test('a tenant sees neither the turns nor the agents that other tenants have with a version', async () => {
   const agents = [{ name: 'theirs', description: '' }]
-  await registerWorker(database.db, { tenant: 'others', agents: null }, { worker: 'foreign', version: '2', slots: 7, agents })
+  await registerWorker(database.db, { tenant: 'others', agents: null }, null, { worker: 'foreign', version: '2', slots: 7, agents })
   await begun('pinned', 'new')
   const seen = await listVersions(database.databaseFor('strangers'), 'strangers', minute)
   expect(seen.find(({ version }) => version === '2')).toMatchObject({
@@ -70,7 +70,7 @@ function greet(worker: string, version: string): Promise<void> {
     { name: 'pinned', description: '', pin: true },
     { name: 'free', description: '' },
   ]
-  return registerWorker(database.db, { tenant: everyTenant, agents: null }, { worker, version, slots: 5, agents })
+  return registerWorker(database.db, { tenant: everyTenant, agents: null }, null, { worker, version, slots: 5, agents })
 }
 
 async function begun(agent: string, worker: string): Promise<TurnId> {

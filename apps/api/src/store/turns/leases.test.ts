@@ -128,7 +128,7 @@ test('heartbeats have connections of their own: they are answered when all other
 })
 
 test('a worker that was heard of long after it last renewed a lease lives, and has forgotten the turn', async () => {
-  await registerWorker(database.db, { tenant: everyTenant, agents: null }, { worker: 'alive', agents: [] })
+  await registerWorker(database.db, { tenant: everyTenant, agents: null }, null, { worker: 'alive', agents: [] })
   // It renewed its lease, was heard of with the same beat, and died: both are as old.
   const died = await claimed(ended, 'alive')
   await database.db.execute(`update workers set seen_at = now() - interval '${leaseMs} ms' where id = 'alive'`)

@@ -18,11 +18,17 @@ const ofWorkers = new Set<Event['type']>([
   ...(['state.changed', 'turn.joined', 'custom'] as const),
 ])
 
-export function appendRoutes(scope: FastifyInstance, { writer, config: { limits } }: Services, { heldTasks }: HeldTurns): void {
+export function appendRoutes(
+  scope: FastifyInstance,
+  { writer, config: { limits } }: Services,
+  { heldTasks, requireHolder }: HeldTurns,
+): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
   // Its entries are JSON within JSON: every quote in them takes a second byte.
   const bodyLimit = 2 * limits.turnBytes + limits.bodyBytes
-  app.post('/append', { bodyLimit, config, schema: { tags, body: appendBody, response: { 200: appendResult } } }, async request => {
+  const onRequest = requireHolder(limits.bodyBytes)
+  const schema = { tags, body: appendBody, response: { 200: appendResult } }
+  app.post('/append', { bodyLimit, onRequest, config, schema }, async request => {
     const { appends } = request.body
     const tasks = await heldTasks(request, appends)
     const held = appends.flatMap(({ epoch, first, entries }, i) => {

@@ -4,8 +4,8 @@ import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { reachOf } from '../../../access/principal.ts'
-import { registerWorker } from '../../../store/agents/agents.ts'
+import { isInstallations, reachOf } from '../../../access/principal.ts'
+import { registerWorker, requireOwnWorker } from '../../../store/agents/agents.ts'
 import { createBatcher } from '../../../store/connection/batcher.ts'
 import { findTurn } from '../../../store/reads/turns.ts'
 import { toMessage, toTask, toTurn } from '../../../store/rows.ts'
@@ -34,13 +34,16 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body, principal }) => {
-    await registerWorker(db, reachOf(principal), body)
+    await registerWorker(db, reachOf(principal), principal.key, body)
     return {}
   })
 
   app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, async request => {
-    const { turnId } = request.body
+    const { principal, body } = request
+    const { turnId } = body
     if (!(await reaches(request, turnId))) return { result: 'settled' as const }
+    // The turns of a worker count towards its slots, which decide what the keys of its agents get.
+    if (!isInstallations(principal)) await requireOwnWorker(db, principal.key, body.worker)
     const reply = await claimFor(request)
     polls.settle(turnId, reply.result === 'early' ? { backInMs: reply.waitMs } : 'done')
     return reply

@@ -1,7 +1,7 @@
 /** Which turns a worker may ask for: those within the reach of its key, and for most calls only those that it holds. */
-import type { Holding, TaskId, TurnId } from '@rivulet/protocol'
+import { type Holding, RivuletError, storeFileHeaders, type TaskId, type TurnId } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
-import { reachOf } from '../../../access/principal.ts'
+import { isInstallations, reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'
 import { createBatcher } from '../../../store/connection/batcher.ts'
 import type { Database } from '../../../store/connection/database.ts'
@@ -26,7 +26,7 @@ export type HeldTurns = ReturnType<typeof createHeldTurns>
 export function createHeldTurns(db: Database) {
   const find = createBatcher(maxFound, (ids: readonly string[]) => findTurns(db, ids))
   const known = new Map<string, { task: TaskId; epoch: number }>()
-  return { reaches, reachedOf, findReached, requireHeldTask, heldTasks }
+  return { reaches, reachedOf, findReached, requireHeldTask, requireHolder, heldTasks }
 
   /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
   async function reaches({ principal, log }: Caller, turnId: TurnId): Promise<boolean> {
@@ -48,6 +48,22 @@ export function createHeldTurns(db: Database) {
     const held = (await reaches(request, turnId)) && (await findHeldTask(db, turnId, claimId))
     if (!held) throw taskNotFound()
     return held
+  }
+
+  /**
+   * Before a body above `maxBytes` is read: the headers must name a turn that the caller holds. The body is checked as any other. Keys for all tenants may
+   * send such a body without the headers, because their workers may be of an older version.
+   */
+  function requireHolder(maxBytes: number) {
+    return async (request: FastifyRequest): Promise<void> => {
+      // A body in chunks does not declare its length.
+      const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY)
+      if (length <= maxBytes || isInstallations(request.principal)) return
+      const head = storeFileHeaders.safeParse(request.headers)
+      const needed = `A body above ${maxBytes} bytes needs X-Turn-Id and X-Claim-Id of a turn that the worker holds`
+      if (!head.success) throw new RivuletError('body_too_large', needed)
+      await requireHeldTask(request, head.data['x-turn-id'], head.data['x-claim-id'])
+    }
   }
 
   /**

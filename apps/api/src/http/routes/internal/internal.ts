@@ -9,9 +9,11 @@ import { leaseRoutes } from './leases.ts'
 import { pollRoutes } from './polls.ts'
 import { stepRoutes } from './steps.ts'
 import { workerWaitRoutes } from './waits.ts'
+import { shareAmongTenants } from './worker-shares.ts'
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
   const held = createHeldTurns(services.db)
+  shareAmongTenants(scope)
   claimRoutes(scope, services, held)
   leaseRoutes(scope, services, held)
   appendRoutes(scope, services, held)

@@ -23,7 +23,7 @@ import { aboutTurn } from '../../../turns/about-turn.ts'
 import type { Services } from '../../services.ts'
 import { config, type HeldTurns, tags } from './held-turns.ts'
 
-export function stepRoutes(scope: FastifyInstance, services: Services, { reaches, requireHeldTask }: HeldTurns): void {
+export function stepRoutes(scope: FastifyInstance, services: Services, { reaches, requireHeldTask, requireHolder }: HeldTurns): void {
   const { db, usage, spilling, announcing, metrics } = services
   const { limits } = services.config
   const { stepsBytes } = limits
@@ -31,7 +31,8 @@ export function stepRoutes(scope: FastifyInstance, services: Services, { reaches
 
   // Its memory is JSON within JSON: every quote in it takes a second byte.
   const bodyLimit = 2 * stepsBytes + limits.bodyBytes
-  app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepResult } } }, async request => {
+  const onRequest = requireHolder(limits.bodyBytes)
+  app.post('/step', { bodyLimit, onRequest, config, schema: { tags, body: stepBody, response: { 200: stepResult } } }, async request => {
     const { body, log } = request
     if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const, isOverBudget: false }
     const result = await rememberStep(db, body, stepsBytes, tx => usage.record(body.turnId, body.usage, tx))

@@ -1,8 +1,12 @@
 /** How an installation is closed: what it starts without, where workers ask, how much each key may ask for, and how keys are made. */
+import { mkdtempSync, rmSync } from 'node:fs'
 import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createClient as connect } from '@rivulet/client'
 import type { Scope } from '@rivulet/protocol'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { createCertificate, hasOpenssl } from '../support/engines/certificate.ts'
 import { createTestDatabase } from '../support/engines/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
@@ -142,6 +146,21 @@ test('what workers ask can be asked elsewhere, and is then not here', async () =
   expect((await fetch(`${elsewhere}/v1/tasks`, { headers: root })).status).toBe(404)
   expect((await fetch(`${elsewhere}/healthz`)).status).toBe(200)
   const worker = await platform.startWorker({ RIVULET_URL: elsewhere })
+  await worker.kill('SIGTERM')
+  await api.kill('SIGTERM')
+})
+
+test('workers reach the API over TLS on a port of their own, if they trust its certificate', async context => {
+  if (!hasOpenssl) return context.skip('no openssl')
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-internal-tls-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const { path, keyPath } = createCertificate(folder)
+  const port = await freePort()
+  const api = await platform.startApi({ env: { INTERNAL_PORT: port, INTERNAL_TLS_CERT: path, INTERNAL_TLS_KEY: keyPath } })
+  expect(api.lines.find(({ msg }) => msg === 'api is listening')).toMatchObject({ internalUrl: `https://127.0.0.1:${port}` })
+  await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow()
+  await expect(fetch(`https://127.0.0.1:${port}/healthz`)).rejects.toMatchObject({ cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } })
+  const worker = await platform.startWorker({ RIVULET_URL: `https://127.0.0.1:${port}`, NODE_EXTRA_CA_CERTS: path })
   await worker.kill('SIGTERM')
   await api.kill('SIGTERM')
 })

@@ -77,6 +77,20 @@ describe('the manifests of Kubernetes', () => {
     expect(scaled?.spec.triggers[0]?.metadata.threshold).toBe(settingOf('WORKER_CONCURRENCY'))
   })
 
+  test('lead workers to the API over TLS, and give them the authority of its certificate without its key', () => {
+    const settingsOf = (name: string) => {
+      const { env = [] } = workloads().find(({ metadata }) => metadata.name === name)?.spec.template.spec.containers[0] ?? {}
+      return Object.fromEntries(env.map(({ name, value }) => [name, value]))
+    }
+    const { RIVULET_URL, NODE_EXTRA_CA_CERTS } = settingsOf('rivulet-worker-assistant')
+    expect([RIVULET_URL, NODE_EXTRA_CA_CERTS]).toEqual(['https://rivulet-internal:4001', '/tls/ca.crt'])
+    expect(settingsOf('rivulet-api')).toMatchObject({ INTERNAL_TLS_CERT: '/tls/tls.crt', INTERNAL_TLS_KEY: '/tls/tls.key' })
+    const worker = workloads().find(({ metadata }) => metadata.name === 'rivulet-worker-assistant')
+    expect(worker?.spec.template.spec).toMatchObject({
+      volumes: [{ secret: { secretName: 'rivulet-internal-tls', items: [{ key: 'ca.crt', path: 'ca.crt' }] } }],
+    })
+  })
+
   test('select pods that there are', () => {
     const labels = workloads().map(
       ({ spec }) => (spec.template as unknown as Manifest & { metadata: { labels: Record<string, string> } }).metadata.labels,

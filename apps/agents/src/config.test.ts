@@ -23,6 +23,27 @@ test('a worker over HTTP needs no Redis, and a transport that does not exist is 
   expect(() => readConfig({ REDIS_URL: 'redis://here', RIVULET_TRANSPORT: 'https' })).toThrow(/RIVULET_TRANSPORT: .*"redis"\|"http"/)
 })
 
+test('a worker does not start with an API on another machine without TLS, because replies to claims have secrets', () => {
+  const read = (RIVULET_URL: string, own = {}) => readConfig({ REDIS_URL: 'redis://127.0.0.1', RIVULET_URL, ...own })
+  for (const url of [
+    'http://127.0.0.1:4000',
+    'http://[::1]:4000',
+    'http://localhost',
+    'https://api.example',
+    'https://a, http://127.0.0.1',
+  ])
+    expect(read(url).RIVULET_URL).toBe(url)
+  for (const url of [
+    'http://api.example:4001',
+    'https://a,http://10.0.0.1',
+    'http://127.0.0.1.evil.example',
+    'http://localhost@evil.example',
+  ]) {
+    expect(() => read(url)).toThrow(/RIVULET_URL: .*ALLOW_PLAINTEXT=on/)
+    expect(read(url, { ALLOW_PLAINTEXT: 'on' }).RIVULET_URL).toBe(url)
+  }
+})
+
 test('files with agents are separated by commas', () => {
   const filesIn = (list: string) => readConfig({ REDIS_URL: 'redis://127.0.0.1', AGENT_FILES: list }).AGENT_FILES
   expect(filesIn('')).toEqual([])

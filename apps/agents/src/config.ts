@@ -1,5 +1,12 @@
 /** The environment of a worker process, read once and checked whole. */
-import { type Environment, readEnvironment, rejectPlaintext, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
+import {
+  type Environment,
+  readEnvironment,
+  rejectPlainApi,
+  rejectPlaintext,
+  sharedVariables,
+  wholeNumber,
+} from '@rivulet/runtime/environment'
 import { z } from 'zod'
 
 const { REDIS_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = sharedVariables
@@ -79,5 +86,5 @@ const checked = variables.refine(({ RIVULET_TRANSPORT: transport, REDIS_URL: url
 export type Config = ReturnType<typeof readConfig>
 
 export function readConfig(environment: Environment) {
-  return readEnvironment('this worker process', checked.superRefine(rejectPlaintext), environment)
+  return readEnvironment('this worker process', checked.superRefine(rejectPlaintext).superRefine(rejectPlainApi), environment)
 }

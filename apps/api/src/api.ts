@@ -222,8 +222,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const { internal } = config
   const app = await createServer(services, logger, { clients: true, workers: internal === null })
   const url = await app.listen({ host: config.host, port: config.port })
-  const internalApp = internal && (await createServer(services, logger, { clients: false, workers: true }))
-  const internalUrl = internal && internalApp ? await internalApp.listen(internal) : null
+  const { internalTls } = config
+  const internalApp = internal && (await createServer(services, logger, { clients: false, workers: true, tls: internalTls }))
+  const listening = internal && internalApp ? await internalApp.listen(internal) : null
+  const internalUrl = internalTls ? (listening?.replace(/^http:/, 'https:') ?? null) : listening
   const started = begin()
   const fits = requireFitRedis(redis, stopping.signal).then(remark => remark && logger.warn(remark))
   const refused = new Promise<never>((_, reject) => {

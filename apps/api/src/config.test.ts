@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { defaultLimits, type Limits, limitNames } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { readConfig, readDatabaseUrl } from './config.ts'
@@ -146,4 +147,16 @@ test('every limit of the contract is set by the variable that its error names, a
     expect(readConfig({ ...needed, [name]: String(given) }).limits).toEqual({ ...defaultLimits, [limit]: given })
     for (const wrong of ['0', '1.5', 'many']) expect(() => readConfig({ ...needed, [name]: wrong })).toThrow(name)
   }
+})
+
+test('a certificate for the port of workers needs its key and that port, and its file must be there', () => {
+  const [file, port] = [fileURLToPath(import.meta.url), { INTERNAL_PORT: '4001' }]
+  const [INTERNAL_TLS_CERT, INTERNAL_TLS_KEY] = [file, file]
+  expect(readConfig({ ...needed, ...port }).internalTls).toBeNull()
+  expect(readConfig({ ...needed, ...port, INTERNAL_TLS_CERT, INTERNAL_TLS_KEY }).internalTls?.key).toContain('needs its key')
+  expect(() => readConfig({ ...needed, ...port, INTERNAL_TLS_CERT })).toThrow(/INTERNAL_TLS_KEY: is required/)
+  expect(() => readConfig({ ...needed, ...port, INTERNAL_TLS_KEY })).toThrow(/INTERNAL_TLS_CERT: is required/)
+  expect(() => readConfig({ ...needed, INTERNAL_TLS_CERT, INTERNAL_TLS_KEY })).toThrow(/INTERNAL_PORT: is required/)
+  const missing = { INTERNAL_TLS_CERT: `${file}.none`, INTERNAL_TLS_KEY }
+  expect(() => readConfig({ ...needed, ...port, ...missing })).toThrow(/INTERNAL_TLS_CERT: must be the path of a file/)
 })

@@ -1,4 +1,5 @@
 /** The environment of an API process, read once and checked whole. */
+import { readFileSync } from 'node:fs'
 import { defaultLimits, type Limits } from '@rivulet/protocol'
 import {
   type Environment,
@@ -30,6 +31,8 @@ export const variables = z.object({
     .max(65_535)
     .optional()
     .describe('the port of a separate listener for `/internal`; unset: `/internal` uses `PORT`'),
+  INTERNAL_TLS_CERT: fileText('the file of the certificate, with its chain, in PEM: the listener of `INTERNAL_PORT` uses TLS; unset: HTTP'),
+  INTERNAL_TLS_KEY: fileText('the file of the key of `INTERNAL_TLS_CERT`, in PEM'),
   ...{ REDIS_URL, DATABASE_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER },
   KEY_PEPPER_OLD: longSecret.describe(
     'the `KEY_PEPPER` before the current one: its keys and tokens stay valid, and each key changes to the current one when it is used',
@@ -169,6 +172,22 @@ export const variables = z.object({
   LOG_LEVEL,
 })
 
+/** A variable that names a file; its value is what the file contains. */
+function fileText(description: string) {
+  return z
+    .string()
+    .optional()
+    .transform((path, context) => {
+      try {
+        return path === undefined ? undefined : readFileSync(path, 'utf8')
+      } catch {
+        context.addIssue({ code: 'custom', message: 'must be the path of a file that this process can read' })
+        return z.NEVER
+      }
+    })
+    .describe(description)
+}
+
 export type Config = ReturnType<typeof readConfig>
 
 export function readDatabaseUrl(environment: Environment): string {
@@ -182,7 +201,8 @@ export function readConfig(environment: Environment) {
       .superRefine(rejectUnguardedHosts)
       .superRefine(rejectFewConnections)
       .superRefine(rejectBucketWithoutKey)
-      .superRefine(rejectOldWithoutCurrent),
+      .superRefine(rejectOldWithoutCurrent)
+      .superRefine(rejectHalfTls),
     environment,
   )
   return {
@@ -190,6 +210,8 @@ export function readConfig(environment: Environment) {
     port: env.PORT,
     /** Where `/internal` listens by itself; null when it is where everything else is. */
     internal: env.INTERNAL_PORT === undefined ? null : { host: listenerOf(env.INTERNAL_HOST ?? env.HOST), port: env.INTERNAL_PORT },
+    /** Null: it has no TLS. */
+    internalTls: env.INTERNAL_TLS_CERT && env.INTERNAL_TLS_KEY ? { cert: env.INTERNAL_TLS_CERT, key: env.INTERNAL_TLS_KEY } : null,
     redisUrl: env.REDIS_URL,
     databaseUrl: env.DATABASE_URL,
     key: env.RIVULET_KEY,
@@ -315,6 +337,15 @@ function rejectOldWithoutCurrent(env: z.output<typeof variables>, context: z.Ref
   for (const name of ['KEY_PEPPER', 'SECRETS_KEY'] as const)
     if (env[`${name}_OLD`] && !env[name])
       context.addIssue({ code: 'custom', path: [name], message: `is required, because ${name}_OLD is set` })
+}
+
+/** A certificate without its key, or without a listener, would leave the port without TLS. */
+function rejectHalfTls(env: z.output<typeof variables>, context: z.RefinementCtx): void {
+  const names = ['INTERNAL_TLS_CERT', 'INTERNAL_TLS_KEY'] as const
+  const set = names.find(name => env[name])
+  if (!set) return
+  for (const name of [...names, 'INTERNAL_PORT'] as const)
+    if (env[name] === undefined) context.addIssue({ code: 'custom', path: [name], message: `is required, because ${set} is set` })
 }
 
 function bucketOf(env: z.output<typeof variables>) {

@@ -98,7 +98,7 @@ export const sharedVariables = {
     .enum(['on', 'off'])
     .default('off')
     .describe(
-      'allows connections without TLS to a Redis and a Postgres on other machines, for a network that no other program can read; off: the program does not start',
+      'allows connections without TLS to a Redis and a Postgres on other machines, and of a worker to such an API, for a network that no other program can read; off: the program does not start',
     ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
@@ -127,6 +127,18 @@ export function rejectPlaintext(env: EngineUrls, context: z.RefinementCtx): void
     const message = `is on another machine, and without TLS: ${how}, or set ALLOW_PLAINTEXT=on if no other program can read that network`
     context.addIssue({ code: 'custom', path: [name], message })
   }
+}
+
+type WorkerUrls = { RIVULET_URL: string; ALLOW_PLAINTEXT: 'on' | 'off' }
+
+/** A worker gets the secrets of tasks in the replies to its claims. */
+export function rejectPlainApi({ RIVULET_URL: list, ALLOW_PLAINTEXT }: WorkerUrls, context: z.RefinementCtx): void {
+  const urls = list.split(',').flatMap(text => (URL.canParse(text.trim()) ? new URL(text.trim()) : []))
+  const isSafe = urls.every(({ protocol, hostname }) => protocol === 'https:' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1')))
+  if (isSafe || ALLOW_PLAINTEXT === 'on') return
+  const message =
+    'leads to another machine without TLS, and the API sends secrets of tasks to workers: use https://, or set ALLOW_PLAINTEXT=on if no other program can read that network'
+  context.addIssue({ code: 'custom', path: ['RIVULET_URL'], message })
 }
 
 /** An invalid URL is reported by its variable. */

@@ -1,8 +1,9 @@
 /** The HTTP server: the hooks that every request passes before its route, the routes, and the shape of every error. */
 import { randomUUID } from 'node:crypto'
+import https from 'node:https'
 import swagger from '@fastify/swagger'
 import { headLimits, RivuletError } from '@rivulet/protocol'
-import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
 import type { z } from 'zod'
 import { checkHosts } from '../access/allowed-hosts.ts'
 import { rejectForeignPages } from '../access/foreign-pages.ts'
@@ -59,27 +60,29 @@ declare module 'fastify' {
 }
 
 /** The routes of one listener: those of clients, those of workers, or both. Every listener serves health and metrics. */
-export type Audience = { clients: boolean; workers: boolean }
+export type Audience = { clients: boolean; workers: boolean; tls?: { cert: string; key: string } | null }
+
+const connectionOptions = { requestTimeout: headLimits.requestMs, keepAliveTimeout: 5_000 }
+const httpOptions = {
+  headersTimeout: headLimits.requestMs,
+  connectionsCheckingInterval: 1_000,
+  maxHeaderSize: headLimits.headerBytes,
+  // A missing Host is refused by us, with an error that says so.
+  requireHostHeader: false,
+}
 
 export async function createServer(services: Services, logger: FastifyBaseLogger, audience: Audience): Promise<FastifyInstance> {
   const { config } = services
-  const app: FastifyInstance = fastify({
+  const { tls } = audience
+  const options = {
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: config.limits.bodyBytes,
-    requestTimeout: headLimits.requestMs,
+    ...connectionOptions,
     connectionTimeout: 0,
-    keepAliveTimeout: 5_000,
     forceCloseConnections: 'idle',
     ...servesWhileClosing,
-    http: {
-      headersTimeout: headLimits.requestMs,
-      connectionsCheckingInterval: 1_000,
-      maxHeaderSize: headLimits.headerBytes,
-      // A missing Host is refused by us, with an error that says so.
-      requireHostHeader: false,
-    },
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: headLimits.paramLength },
     // Without a route, no other hook counts the request.
     frameworkErrors: (error, _request, reply) => {
@@ -88,7 +91,10 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       return sendError(reply, known)
     },
     clientErrorHandler: rejectBrokenRequest,
-  })
+  } satisfies FastifyServerOptions
+  const app: FastifyInstance = tls
+    ? fastify({ ...options, serverFactory: handler => https.createServer({ ...tls, ...connectionOptions, ...httpOptions }, handler) })
+    : fastify({ ...options, http: httpOptions })
   app.setValidatorCompiler<z.ZodType>(
     ({ schema }) =>
       value =>

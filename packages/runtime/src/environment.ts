@@ -133,12 +133,15 @@ type WorkerUrls = { RIVULET_URL: string; ALLOW_PLAINTEXT: 'on' | 'off' }
 
 /** A worker gets the secrets of tasks in the replies to its claims. */
 export function rejectPlainApi({ RIVULET_URL: list, ALLOW_PLAINTEXT }: WorkerUrls, context: z.RefinementCtx): void {
-  const urls = list.split(',').flatMap(text => (URL.canParse(text.trim()) ? new URL(text.trim()) : []))
-  const isSafe = urls.every(({ protocol, hostname }) => protocol === 'https:' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1')))
-  if (isSafe || ALLOW_PLAINTEXT === 'on') return
+  if (ALLOW_PLAINTEXT === 'on' || list.split(',').every(isSafeApi)) return
   const message =
     'leads to another machine without TLS, and the API sends secrets of tasks to workers: use https://, or set ALLOW_PLAINTEXT=on if no other program can read that network'
   context.addIssue({ code: 'custom', path: ['RIVULET_URL'], message })
+}
+
+function isSafeApi(url: string): boolean {
+  const [, scheme, host = ''] = /^(https?):\/\/(?:[^/\\?#]*@)?(\[[^\]]*\]|[^:/\\?#]*)/.exec(url.trim().toLowerCase()) ?? []
+  return scheme === 'https' || isLoopback(host.replace(/^\[(.*)\]$/, '$1'))
 }
 
 /** An invalid URL is reported by its variable. */

@@ -32,6 +32,10 @@ test("agentkit's delta: values that survive JSON, and a commit with the whole pa
   expect(new Set(deltas.map(({ type }) => type))).toEqual(
     new Set(['BeginPart', 'AppendText', 'SetMetadata', 'ReplaceStructured', 'CommitPart']),
   )
+  expect(deltas.flatMap(each => (each.type === 'CommitPart' ? [each.part] : []))).toEqual([
+    { kind: 'Text', text: 'Hello, world', metadata: { lang: 'en' } },
+    { kind: 'Structured', value: { done: 2 }, metadata: {} },
+  ])
   expect(messages).toMatchObject([{ content: { text: 'Hello, world' }, metadata: { lang: 'en' } }, { content: { data: { done: 2 } } }])
 })
 
@@ -51,7 +55,10 @@ test('mini-claw-code: accumulated responses are what was streamed, and the next 
 test('Agentex: every way to stream gives messages with their own index, and a full one is the last of its index', async () => {
   const { events, messages } = await testTurn(agentex)
   const updates = events.flatMap(createTaskMessageUpdates())
-  expect(updates.filter(({ type }) => type === 'full').length).toBeGreaterThan(2)
+  const full = updates.filter(({ type }) => type === 'full').map(({ index }) => index)
+  expect(full).toEqual([2, 3, 4, 5])
+  for (const index of full) expect(updates.findLast(update => update.index === index)?.type).toBe('full')
+  expect(messages.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5])
   expect(messages.map(({ content }) => content)).toMatchObject([
     { text: 'Streamed by auto send.' },
     { text: 'NOT SO LOUD' },

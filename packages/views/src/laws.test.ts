@@ -73,6 +73,13 @@ test('mini-claw-code: the accumulated turns have the texts and calls of the mess
   })
 })
 
+test('mini-claw-code: texts that do not interleave are accumulated in the order of their messages', () => {
+  always(({ events, messages }) => {
+    const turns = collected(inOrderOfMessages(events).flatMap(createStreamEvents()))
+    expect(turns.map(({ text }) => text ?? '').join('')).toBe(textOf(messages))
+  })
+})
+
 test('agentkit: the committed parts are the stored ones, and texts begin with the sum of their deltas', () => {
   always(({ events, messages }) => {
     const deltas = events.flatMap(createDeltas())
@@ -175,6 +182,12 @@ function textsOf(events: AgentEvent[]): string[] {
 
 function textOf(messages: Message[]): string {
   return messages.map(({ content }) => (content.type === 'text' ? content.text : '')).join('')
+}
+
+/** The same turn, each message complete before the next one begins. */
+function inOrderOfMessages(events: Event[]): Event[] {
+  const place = (event: Event) => ('index' in event ? event.index : event.type === 'turn.finished' ? Number.POSITIVE_INFINITY : -1)
+  return events.toSorted((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)))
 }
 
 function collected(events: Parameters<StreamAccumulator['feed']>[0][]) {

@@ -9,7 +9,7 @@ import { chatModel } from './chat-model.ts'
 import { user } from './conversation.ts'
 
 const messages = [user('go')]
-const look = defineTool({ name: 'look', description: '', input: z.object({}), run: () => 'seen' })
+const look = defineTool({ name: 'look', description: '', input: z.object({ at: z.string() }), run: ({ at }) => `seen ${at}` })
 
 describe('a function as a model', () => {
   test('may return text, or yield it in pieces', async () => {
@@ -29,11 +29,14 @@ describe('a function as a model', () => {
   test('gives the loop the same messages as a model that streams', async () => {
     const plain = chatModel(async ({ messages: { length } }) => {
       if (length > 1) return { text: 'I saw it.', usage: { outputTokens: 3 } }
-      return { text: 'Let me look. ', toolCalls: [{ callId: 'c1', name: 'look', arguments: {} }] }
+      return { text: 'Let me look. ', toolCalls: [{ callId: 'c1', name: 'look', arguments: { at: 'the sky' } }] }
     })
-    const streamed = scriptedModel([[say('Let me look. '), call('look', {}, 'c1')], 'I saw it.'])
+    const streamed = scriptedModel([[say('Let me look. '), call('look', { at: 'the sky' }, 'c1')], 'I saw it.'])
     const [one, other] = await Promise.all([plain, streamed].map(model => runAgent({ model, tools: [look], messages }).result))
     expect(one?.messages.map(({ content }) => content)).toEqual(other?.messages.map(({ content }) => content))
+    const contents = one?.messages.map(({ content }) => content)
+    expect(contents).toContainEqual(expect.objectContaining({ type: 'tool_request', callId: 'c1', arguments: { at: 'the sky' } }))
+    expect(contents).toContainEqual(expect.objectContaining({ type: 'tool_response', callId: 'c1', content: 'seen the sky' }))
     expect(one).toMatchObject({ steps: 2, stopReason: 'stop', usage: { outputTokens: 3 } })
   })
 

@@ -60,6 +60,24 @@ test('with hidesRetries, nothing of a later attempt comes before the end, and te
   }, 100)
 })
 
+test('with hidesRetries and a gap anywhere, nothing of a later attempt comes before the end either', async () => {
+  await always(async log => {
+    const whole = repeated(log)
+    const retry = whole.findLastIndex(({ event }) => event.type === 'turn.started')
+    for (let place = 1; place < whole.length - 2; place += 1) {
+      const stream = await openResponseStream({ head, after: null, hidesRetries: true })
+      const before = whole.slice(0, place).map(entry => take(stream, [entry]))
+      const gap = stream.take(cursorOf(whole, place + 2), snapshotOf(whole.slice(0, place + 2), 'gap'))
+      // The chunks of each entry; the snapshot stands for the last of those that it has.
+      const chunks = [...before, [], gap, ...whole.slice(place + 2).map(entry => take(stream, [entry]))]
+      // Where the gap has the retry, nothing shows how much of the first attempt was sent in it.
+      const isSent = chunks.slice(0, Math.min(retry, place)).flat().some(isOutput)
+      if (isSent) expect(chunks.slice(retry, -1).flat().filter(isOutput)).toEqual([])
+      expect(readResponse(chunks.flat())).toEqual(readResponse(bare(whole)))
+    }
+  }, 60)
+})
+
 test.each([false, true])('joined at any event by a snapshot, and with a gap anywhere (hidesRetries: %s)', async hidesRetries => {
   await always(async log => {
     for (let place = 1; place < log.length; place += 1) {
@@ -113,6 +131,11 @@ test('resumed where the log does not have the place any more, the final object c
     }
   }, 20)
 })
+
+/** Whether a chunk adds an item, or text to one. */
+function isOutput({ type }: ResponseChunk): boolean {
+  return type === 'response.output_item.added' || type.endsWith('.delta')
+}
 
 /** A reader that was cut inside an item of an attempt that was replaced cannot be told that the item is gone. */
 function isFree(got: ResponseChunk[], rest: ResponseChunk[]): boolean {

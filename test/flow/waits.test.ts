@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { metric } from '../support/platform/metrics.ts'
-import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type OwnWorkerOptions, startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
@@ -74,6 +74,40 @@ describe('a turn that asks', () => {
       'turn.finished',
     ])
     expect(await faultsOf(platform, task)).toEqual([])
+  })
+})
+
+describe('a turn that is parked', () => {
+  test('keeps the time that it had left, however long it waits', async () => {
+    const { task, wait, agent } = await asking('patient', async turn => {
+      await turn.ask('go', { title: 'Go?', hold: 0 })
+      await turn.send('in time')
+    })
+    await untilParked(task)
+    await platform.pg.query(
+      "update turns set deadline = deadline - interval '1 day', parked_at = parked_at - interval '1 day' where task = $1",
+      [task],
+    )
+    // The reconciler ends this turn, whose deadline is later.
+    const { task: overdue } = await platform.client.createTask({ agent, delayMs: 3_600_000 })
+    await platform.pg.query('update turns set deadline = now() where task = $1', [overdue.id])
+    expect((await platform.client.waitForEnd(overdue.id)).turns).toMatchObject([{ error: { code: 'deadline_exceeded' } }])
+    await answer(task, wait.id, { action: 'accept' })
+    expect((await platform.client.waitForEnd(task)).turns).toMatchObject([{ status: 'completed' }])
+    expect(await textsOf(task)).toEqual(['in time'])
+  })
+
+  test('leaves a worker that has no free slot at once, whatever its hold', async () => {
+    const handler = (turn: Turn) => turn.ask('go', { title: 'Go?', hold: '1h' }).then(() => {})
+    const { task, wait } = await asking('full', handler, {}, { concurrency: 1 })
+    await untilParked(task)
+    const other = await asking('roomy', handler, {}, { concurrency: 2 })
+    await answer(other.task, other.wait.id, { action: 'accept' })
+    await platform.client.waitForEnd(other.task)
+    const parked = await platform.pg.query('select 1 from turns where task = $1 and resumed is not null', [other.task])
+    expect(parked.rows).toEqual([])
+    await answer(task, wait.id, { action: 'accept' })
+    await platform.client.waitForEnd(task)
   })
 })
 
@@ -206,22 +240,54 @@ describe('an answer', () => {
     expect(await faultsOf(platform, task)).toEqual([])
   })
 
-  test('with a token for one wait is for that wait, and has its subject', async () => {
-    const { task, waits } = await asking('token', async turn => {
-      const { a } = await turn.askAll({ a: { title: 'A' }, b: { title: 'B' } })
-      await turn.send(String(a.by))
+  test('of several waits that are asked together is for the one that it names', async () => {
+    const { task, waits } = await asking('several', async turn => {
+      const { a, b } = await turn.askAll({ a: { title: 'A' }, b: { title: 'B' } })
+      await turn.send(`${a.action} ${b.action}`)
     })
     expect(waits.map(({ name }) => name)).toEqual(['a', 'b'])
-    const { body } = await platform.client.post<{ token: string }>(`/v1/tasks/${task}/tokens`, {
-      can: ['answer'],
-      wait: waits[0]?.id,
-      subject: 'ada',
-    })
-    // An API without keys asks for none, so what the token may do is tested in tokens.test.ts.
-    expect(body.token).toMatch(/^rvt_/)
-    for (const wait of waits) await answer(task, wait.id, { action: 'accept' })
+    await answer(task, String(waits[1]?.id), { action: 'decline' })
+    await answer(task, String(waits[0]?.id), { action: 'accept' })
     await platform.client.waitForEnd(task)
+    expect(await textsOf(task)).toEqual(['accept decline'])
     expect(await faultsOf(platform, task)).toEqual([])
+  })
+})
+
+describe('the inbox', () => {
+  test('has the open waits that fit every filter, oldest first, page by page', async () => {
+    const { task, agent, waits } = await asking('inbox', async turn => {
+      await turn.askAll({
+        first: { title: 'First', assignee: 'ada', metadata: { order: 5 } },
+        second: { title: 'Second', assignee: 'ben', metadata: { order: 5 }, schema: { type: 'object', properties: {} } },
+      })
+    })
+    const other = await asking('inbox-other', turn =>
+      turn.ask('third', { title: 'Third', assignee: 'ada', metadata: { order: 6 } }).then(() => {}),
+    )
+    const found = async (query: string) => {
+      const { body } = await platform.client.get<{ data: Wait[]; nextCursor: string | null }>(`/v1/waits?${query}`)
+      const own = body.data.filter(wait => [task, other.task].includes(wait.task ?? ''))
+      return own.map(({ name }) => name)
+    }
+    const page = await platform.client.get<{ nextCursor: string }>(`/v1/waits?task=${task}&limit=1`)
+    const all = {
+      '': ['first', 'second', 'third'],
+      [`task=${task}`]: ['first', 'second'],
+      [`task=${task}&limit=1`]: ['first'],
+      [`task=${task}&cursor=${page.body.nextCursor}`]: ['second'],
+      [`agent=${agent}`]: ['first', 'second'],
+      'assignee=ada': ['first', 'third'],
+      'assignee=cy': [],
+      'kind=form': ['second'],
+      'kind=approval,form': ['first', 'second', 'third'],
+      'metadata.order=6': ['third'],
+      'metadata.order=5&assignee=ben': ['second'],
+    }
+    for (const [query, names] of Object.entries(all)) expect([query, await found(query)]).toEqual([query, names])
+    await answer(task, String(waits[0]?.id), { action: 'accept' })
+    expect([await found('assignee=ada'), await found('status=answered&assignee=ada')]).toEqual([['third'], ['first']])
+    await Promise.all([task, other.task].map(id => platform.client.cancel(id)))
   })
 })
 
@@ -288,6 +354,20 @@ describe('signals and times', () => {
     await platform.client.waitForEnd(task)
     expect(await textsOf(task)).toEqual(['1 2'])
     expect(await faultsOf(platform, task)).toEqual([])
+  })
+
+  test('a signal is kept for 24 hours', async () => {
+    const { task } = await asking('late', async turn => {
+      await turn.ask('go', { title: 'Go?', hold: 0 })
+      await turn.send(String(await turn.waitFor<number>('paid', { hold: 0 })))
+    })
+    for (const data of [1, 2]) await platform.client.post(`/v1/tasks/${task}/signals`, { name: 'paid', data })
+    const age = "update signals set created_at = now() - $2 * interval '1 hour' where task = $1 and data::text = $3"
+    await platform.pg.query(age, [task, 25, '1'])
+    await platform.pg.query(age, [task, 23, '2'])
+    await answerNext(task)
+    await platform.client.waitForEnd(task)
+    expect(await textsOf(task)).toEqual(['2'])
   })
 
   test.each([
@@ -429,9 +509,9 @@ describe('misuse', () => {
 })
 
 /** A task whose turn has asked. */
-async function asking(name: string, handler: (turn: Turn) => Promise<void>, options: object = {}) {
+async function asking(name: string, handler: (turn: Turn) => Promise<void>, options: object = {}, workerOptions: OwnWorkerOptions = {}) {
   const agent = `${name}-${crypto.randomUUID().slice(0, 8)}`
-  await startOwnWorker(platform, [defineAgent(agent, handler)])
+  await startOwnWorker(platform, [defineAgent(agent, handler)], workerOptions)
   const { task } = await platform.client.createTask({ agent, ...options })
   const viewer = watch(task.id, { urls: [platform.url] })
   const { turns } = await platform.client.waitForTask(task.id, ({ turns }) => turns.some(({ waits }) => waits?.length))

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { call, say, scriptedModel } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
-import { createCodingTools } from './workspace.ts'
+import { createCodingTools } from '@rivulet/worker/coding-tools'
 
 // Plays a script, offline. With a key: openaiModel({ model, apiKey }) of @rivulet/agent.
 const model = scriptedModel(({ messages }) => {
@@ -23,7 +23,7 @@ export default defineAgent(
   'coder',
   async turn => {
     const tools = await createCodingTools(join(tmpdir(), 'rivulet-coder', turn.task.id))
-    await turn.run({ model, system, tools, approve: ({ tool }) => (tool === 'read' ? 'allow' : 'ask') })
+    await turn.run({ model, system, tools: Object.values(tools), approve: ({ tool }) => (tool === 'read' ? 'allow' : 'ask') })
   },
   { description: 'Reads, writes, edits and runs code in a folder, and asks first' },
 )

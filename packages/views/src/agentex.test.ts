@@ -98,6 +98,17 @@ describe('the updates', () => {
   })
 })
 
+test('a handoff is a full text without an index, and takes no index from a message', () => {
+  const handoff: Update = { type: 'custom', name: 'agent.handoff', data: { from: 'Clerk', to: 'Poet' } }
+  const updates = updatesOf(delta(0, 'One moment.'), done(0), handoff, { ...handoff, data: { from: 1 } }, delta(1, 'A poem.'), done(1))
+  expect(updates.map(({ type, index }) => [type, index])).toEqual([
+    ...[0, 0, 0].map((index, i) => [['start', 'delta', 'done'][i], index]),
+    ['full', null],
+    ...[1, 1, 1].map((index, i) => [['start', 'delta', 'done'][i], index]),
+  ])
+  expect(updates[3]).toMatchObject({ content: { type: 'text', author: 'agent', content: 'Handoff from Clerk to Poet' } })
+})
+
 describe('a client', () => {
   test('finds the message of each update in it', () => {
     const updates = updatesToEvents(start(0, text('a')), delta(0, 'b'), done(0)).flatMap(createTaskMessageUpdates())
@@ -143,7 +154,7 @@ function shown(updates: TaskMessageUpdate[]): string[] {
   const texts: string[] = []
   const wordsOf = (content: TaskMessageContent) => (content.type === 'text' ? content.content : '')
   for (const update of updates) {
-    if (update.type === 'start' || update.type === 'full') texts[update.index] = wordsOf(update.content)
+    if ((update.type === 'start' || update.type === 'full') && update.index !== null) texts[update.index] = wordsOf(update.content)
     if (update.type === 'delta' && update.delta.type === 'text') texts[update.index] += update.delta.text_delta
   }
   return texts

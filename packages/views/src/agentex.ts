@@ -3,7 +3,7 @@
  *
  * Each update carries its message as it was opened, so that a client can attribute any delta. Agentex has no delta for bytes and for a value
  * that is replaced: such a message ends with a full, which carries its whole content, instead of a done. After either, its index is complete.
- * A new attempt starts its indexes again.
+ * A new attempt starts its indexes again. A handoff between agents is a full text without an index, as Agentex's hooks send it.
  */
 import {
   type Author,
@@ -12,6 +12,7 @@ import {
   type EventOf,
   emptyState,
   isMessageEvent,
+  isObject,
   type Json,
   type Message,
   type MessageEvent,
@@ -24,7 +25,8 @@ export type TaskMessageUpdate = StreamTaskMessageStart | StreamTaskMessageDelta 
 
 export type StreamTaskMessageStart = Addressed & { type: 'start'; content: TaskMessageContent }
 export type StreamTaskMessageDelta = Addressed & { type: 'delta'; delta: TaskMessageDelta }
-export type StreamTaskMessageFull = Addressed & { type: 'full'; content: TaskMessageContent }
+/** The index is null for a handoff, which is no message of the task. */
+export type StreamTaskMessageFull = Omit<Addressed, 'index'> & { type: 'full'; index: number | null; content: TaskMessageContent }
 export type StreamTaskMessageDone = Addressed & { type: 'done' }
 
 type Addressed = { index: number; parent_task_message: TaskMessage }
@@ -62,6 +64,7 @@ export function createTaskMessageUpdates(from: TaskState = emptyState): View<Tas
   return viewOf(event => {
     if (isMessageEvent(event)) return messageChanged(event)
     follower.follow(event)
+    if (event.type === 'custom') return event.name === 'agent.handoff' ? handedOff(event) : []
     return event.type === 'turn.started' ? began(event) : []
   })
 
@@ -69,6 +72,19 @@ export function createTaskMessageUpdates(from: TaskState = emptyState): View<Tas
   function began(event: EventOf<'turn.started'>): TaskMessageUpdate[] {
     open.clear()
     return startedInputs(event).map(fullUpdate)
+  }
+
+  function handedOff({ task, at, data }: EventOf<'custom'>): TaskMessageUpdate[] {
+    if (!isObject(data) || typeof data.from !== 'string' || typeof data.to !== 'string') return []
+    const content: TaskMessageContent = {
+      type: 'text',
+      author: 'agent',
+      content: `Handoff from ${data.from} to ${data.to}`,
+      format: 'plain',
+    }
+    const created_at = new Date(at).toISOString()
+    const parent: TaskMessage = { id: `${task}-handoff-${at}`, task_id: task, content, streaming_status: 'DONE', created_at }
+    return [{ type: 'full', index: null, parent_task_message: parent, content }]
   }
 
   function messageChanged(event: MessageEvent): TaskMessageUpdate[] {

@@ -99,6 +99,7 @@ test('agentex: a client that follows the rules has the stored messages, of every
   always(({ events, messages }) => {
     const shown = new Map<number, { content: TaskMessageContent; json: string }>()
     for (const update of events.flatMap(createTaskMessageUpdates())) {
+      if (update.index === null) continue
       if (update.type === 'start' || update.type === 'full') shown.set(update.index, { content: update.content, json: '' })
       if (update.type === 'delta') {
         const { content, json } = shown.get(update.index) ?? {}

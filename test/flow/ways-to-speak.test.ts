@@ -1,5 +1,5 @@
 /** An agent that calls functions instead of yielding: by itself, by hand, to several places at once. What was sent is what is stored. */
-import { data, delta, done, text, toolRequest, type Update } from '@rivulet/protocol'
+import { data, delta, done, start, type Turn, text, toolRequest, type Update } from '@rivulet/protocol'
 import { type AgentHandler, type AutoSent, defineAgent, type Message } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faultsOf } from '../support/judge/task-laws.ts'
@@ -80,6 +80,36 @@ describe('by hand', () => {
     expect(log.filter(({ type }) => type === 'message.finished')).toHaveLength(1)
   })
 
+  test('a message may be of the system instead of the agent, also in a step, after a park and in a later attempt', async () => {
+    const { messages, turns } = await run(
+      'announcing',
+      async turn => {
+        const notice = (words: string) => turn.message(text(words), { author: 'system' }, async () => {})
+        await notice('Maintenance at noon.')
+        await turn.step('a step', () => notice('The step began.'))
+        await turn.ask('go', { title: 'Go?', hold: 0, expiresIn: '300ms', onExpire: 'decline' })
+        if (turn.attempt === 1) throw new Error('not yet')
+        await turn.autoSend([start(0, text('Almost.'), {}, 'system'), delta(1, 'Done.')])
+      },
+      2,
+    )
+    expect(turns.map(({ attempt }) => attempt)).toEqual([2])
+    expect(messages.map(({ author, content }) => [author, content.type === 'text' && content.text])).toEqual([
+      ['system', 'Maintenance at noon.'],
+      ['system', 'The step began.'],
+      ['system', 'Almost.'],
+      ['agent', 'Done.'],
+    ])
+  })
+
+  test('a message cannot be of the user, because those are inputs', async () => {
+    const { messages } = await run('pretending', async turn => {
+      expect(() => turn.message(text('I agree.'), { author: 'user' as never })).toThrow('author')
+      await turn.send('I ask.')
+    })
+    expect(messages).toMatchObject([{ author: 'agent', content: text('I ask.') }])
+  })
+
   test('the same chunks go to several places', async () => {
     const counted: number[] = []
     const { messages } = await run('several', async turn => {
@@ -116,12 +146,12 @@ test('a turn without viewers is complete, and stored', async () => {
 })
 
 /** What an agent of this test's own says in a turn, when it is stored. */
-async function run(agent: string, handler: AgentHandler): Promise<{ task: string; messages: Message[] }> {
+async function run(agent: string, handler: AgentHandler, maxAttempts = 1): Promise<{ task: string; turns: Turn[]; messages: Message[] }> {
   await startOwnWorker(platform, [defineAgent(agent, handler)])
-  const { task, turns, messages } = await platform.client.finishedTask({ agent, maxAttempts: 1 })
+  const { task, turns, messages } = await platform.client.finishedTask({ agent, maxAttempts })
   expect(turns).toMatchObject([{ status: 'completed' }])
   expect(await faultsOf(platform, task.id)).toEqual([])
-  return { task: task.id, messages }
+  return { task: task.id, turns, messages }
 }
 
 function contentOf({ index, status, content }: Message): object {

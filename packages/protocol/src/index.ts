@@ -97,6 +97,7 @@ export {
   type Message,
   maxActivityMinutes,
   messageSchema,
+  type Speaker,
   type Step,
   stepSchema,
   type Task,
@@ -194,6 +195,7 @@ export { custom, delta, done, full, start, type Update, type UpdateOf, updateSch
 
 // fold: events to messages for readers, updates to events for writers.
 
+export { DeltaAccumulator } from './fold/delta-accumulator.ts'
 export { digestOf } from './fold/digest.ts'
 export { messageEvents } from './fold/message-events.ts'
 export { noState } from './fold/state-fold.ts'

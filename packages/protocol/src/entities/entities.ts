@@ -9,6 +9,8 @@ import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSche
 import { turnWaitSchema } from './wait.ts'
 
 export const authorSchema = z.enum(['user', 'agent', 'system'])
+/** The authors that an agent may choose: what the user has said are inputs, which the platform writes. */
+export const speakerSchema = authorSchema.exclude(['user'])
 export const failureSchema = z.object({ code: z.string(), message: z.string() })
 /** Of a turn, as a caller with a key gets it: `detail` is what was thrown, where that is more than viewers get. */
 export const turnFailureSchema = failureSchema.extend({ detail: z.string().optional() })
@@ -246,6 +248,7 @@ export const errorGroupSchema = z.object({
 })
 
 export type Author = z.output<typeof authorSchema>
+export type Speaker = z.output<typeof speakerSchema>
 export type Failure = z.output<typeof failureSchema>
 export type TurnFailure = z.output<typeof turnFailureSchema>
 export type Usage = z.output<typeof usageSchema>

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { type Content, contentSchema, text } from '../entities/content.ts'
-import { failureSchema, responseSchema, usageSchema } from '../entities/entities.ts'
+import { failureSchema, responseSchema, type Speaker, speakerSchema, usageSchema } from '../entities/entities.ts'
 import { messageStatusSchema, stopReasonSchema } from '../entities/status/status-schema.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
 import type { Json, JsonObject } from '../values/json.ts'
@@ -14,7 +14,14 @@ import { type Delta, deltaSchema, isPlainText } from './delta.ts'
 const index = z.int().min(0)
 
 export const updateSchema = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('start'), index, content: contentSchema, metadata: jsonObjectSchema.optional() }),
+  z.object({
+    type: z.literal('start'),
+    index,
+    content: contentSchema,
+    metadata: jsonObjectSchema.optional(),
+    /** Default `agent`. */
+    author: speakerSchema.optional(),
+  }),
   z.object({ type: z.literal('delta'), index, delta: deltaSchema }),
   z.object({ type: z.literal('full'), index, content: contentSchema, metadata: jsonObjectSchema.optional() }),
   z.object({
@@ -43,8 +50,8 @@ export function copyTextDelta(value: unknown): UpdateOf<'delta'> | null {
 }
 
 /** Opens a message with a content that deltas extend. */
-export function start(at: number, base: Content, metadata?: JsonObject): UpdateOf<'start'> {
-  return { type: 'start', index: at, content: base, ...(metadata && { metadata }) }
+export function start(at: number, base: Content, metadata?: JsonObject, author?: Speaker): UpdateOf<'start'> {
+  return { type: 'start', index: at, content: base, ...(metadata && { metadata }), ...(author && { author }) }
 }
 
 /** Extends a message. A string is a text delta. */

@@ -251,8 +251,8 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
     return { ...closing, status: 'failed', error: closing.error ?? brokenJson }
   }
 
-  function startedEvent(index: number, { content, metadata }: Pick<UpdateOf<'start'>, 'content' | 'metadata'>): Event {
-    return { type: 'message.started', ...stamp(), index, author: 'agent', content, ...(metadata && { metadata }) }
+  function startedEvent(index: number, { content, metadata, author = 'agent' }: Omit<UpdateOf<'start'>, 'type' | 'index'>): Event {
+    return { type: 'message.started', ...stamp(), index, author, content, ...(metadata && { metadata }) }
   }
 
   function customEvent({ name, data, index }: UpdateOf<'custom'>): Event {

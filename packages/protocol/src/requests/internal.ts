@@ -2,7 +2,15 @@
 import { z } from 'zod'
 import { inputModesSchema, skillsSchema } from '../entities/agent-skill.ts'
 import { contentSchema } from '../entities/content.ts'
-import { failureSchema, messageSchema, taskSchema, turnSchema, usageRecordSchema, usageSchema } from '../entities/entities.ts'
+import {
+  failureSchema,
+  messageSchema,
+  speakerSchema,
+  taskSchema,
+  turnSchema,
+  usageRecordSchema,
+  usageSchema,
+} from '../entities/entities.ts'
 import { fileIdSchema } from '../entities/file.ts'
 import { agentNameSchema, taskIdSchema, turnIdSchema } from '../entities/ids.ts'
 import { stateChangeSchema, stateSchema } from '../entities/state.ts'
@@ -26,7 +34,9 @@ export const stepMemorySchema = z.object({
   /** Absent when the step returned nothing. */
   result: jsonSchema.optional(),
   messages: z.array(
-    messageSchema.pick({ content: true, metadata: true, status: true, stopReason: true, usage: true, response: true, error: true }),
+    messageSchema
+      .pick({ content: true, metadata: true, status: true, stopReason: true, usage: true, response: true, error: true })
+      .extend({ author: speakerSchema.optional() }),
   ),
   /** Usage that was counted in the step and that no message carries. */
   usage: usageSchema.optional(),

@@ -44,7 +44,11 @@ test.each([
   await symlink('/etc', join(folder, 'link'))
   await symlink(join(outside, 'not-there'), join(folder, 'dangling'))
   await symlink('dangling', join(folder, 'twice'))
-  const results = await use(folder, [call('read', { path }), call('write', { path, content: 'x' }), call('edit', { path, old: 'a', new: 'b' })])
+  const results = await use(folder, [
+    call('read', { path }),
+    call('write', { path, content: 'x' }),
+    call('edit', { path, old: 'a', new: 'b' }),
+  ])
   const refused = { isError: true, content: expect.stringContaining('outside the folder') }
   expect(results).toMatchObject([refused, refused, refused])
   await expect(realpath(join(outside, 'not-there'))).rejects.toThrow('ENOENT')
@@ -69,9 +73,10 @@ test('a long output is cut, and says how much is left out', async () => {
 
 test('what a command leaves in the background ends with it', async () => {
   const folder = await newFolder()
-  const [result] = await use(folder, [call('bash', { command: 'sleep 1000 & echo $!' })])
-  const { output } = result?.content as { output: string }
-  await expect.poll(() => isAlive(Number(output))).toBe(false)
+  const [result] = await use(folder, [call('bash', { command: 'sleep 1000 & echo $! > pid' })])
+  expect(result?.content).toEqual({ code: 0, output: '' })
+  const pid = Number(await readFile(join(folder, 'pid'), 'utf8'))
+  await expect.poll(() => isAlive(pid)).toBe(false)
 })
 
 test('a command that exceeds its time is an error, and its processes end', async () => {

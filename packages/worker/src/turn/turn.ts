@@ -10,6 +10,7 @@ import {
   type Json,
   type JsonObject,
   type Message,
+  type Speaker,
   start,
   type Task,
   text,
@@ -62,7 +63,7 @@ export type Turn<Params = Json> = {
   run(options: TurnRunOptions): Promise<TurnRun>
   /** Sends a stream of updates, and returns the finished messages. */
   autoSend(updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent>
-  /** Opens a message to write by hand. Disposing of it closes it. */
+  /** Opens a message to write by hand (manual streaming). Disposing of it closes it. */
   message(content?: Content, options?: MessageOptions): MessageHandle
   /** Opens a message for as long as `write` runs: closed complete after it, failed when it throws. */
   message<T>(content: Content, write: WriteMessage<T>): Promise<T>
@@ -148,7 +149,11 @@ export type TurnRun = AutoSent & {
   steps: number
 }
 
-type MessageOptions = { metadata?: JsonObject }
+type MessageOptions = {
+  metadata?: JsonObject
+  /** Default `agent`. `system` for a notice of the program around it; what the user has said are inputs. */
+  author?: Speaker
+}
 type WriteMessage<T> = (message: MessageHandle) => Promise<T>
 
 export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
@@ -232,9 +237,9 @@ export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => strin
     given: MessageOptions | WriteMessage<T> = {},
     write = typeof given === 'function' ? given : undefined,
   ): MessageHandle | Promise<T> {
-    const { metadata } = typeof given === 'function' ? {} : given
+    const { metadata, author } = typeof given === 'function' ? {} : given
     const index = writer.nextIndex()
-    writer.say(start(index, content, metadata), { strict: true })
+    writer.say(start(index, content, metadata, author), { strict: true })
     const handle = createMessageHandle(writer, index)
     return write ? track('turn.message', writeWithin(handle, write)) : handle
   }

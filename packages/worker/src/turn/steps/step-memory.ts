@@ -39,11 +39,21 @@ export function storedResult(name: string, result: unknown): Pick<StepMemory, 'r
 }
 
 /** A message without its place, because the next attempt may have it at another one. */
-export function storedMessage({ content, metadata, status, stopReason, usage, response, error }: Message): StepMemory['messages'][number] {
+export function storedMessage({
+  author,
+  content,
+  metadata,
+  status,
+  stopReason,
+  usage,
+  response,
+  error,
+}: Message): StepMemory['messages'][number] {
   return {
     content,
     metadata,
     status,
+    ...(author === 'system' && { author }),
     ...(stopReason && { stopReason }),
     ...(usage && { usage }),
     ...(response && { response }),

@@ -181,9 +181,9 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
     // Stored with the step: only the sum of this attempt lacks it.
     if (usage) count(usage)
     for (const change of changes) await changeState(change)
-    for (const { content, metadata, status, ...how } of messages) {
+    for (const { content, metadata, status, author, ...how } of messages) {
       const index = writer.nextIndex()
-      await write(start(index, content, metadata), { strict: true })
+      await write(start(index, content, metadata, author), { strict: true })
       await write(done(index, { ...how, ...(status !== 'streaming' && { status }) }), { strict: true })
     }
     return result

@@ -96,7 +96,7 @@ export function createReplay(writer: TurnWriter, { kept = [], ...turn }: Compose
 }
 
 function isSame(one: Message, other: Message): boolean {
-  return isDeepStrictEqual([one.content, one.metadata], [other.content, other.metadata])
+  return isDeepStrictEqual([one.author, one.content, one.metadata], [other.author, other.content, other.metadata])
 }
 
 function differs(index: number): RivuletError {

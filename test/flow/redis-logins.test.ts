@@ -1,7 +1,9 @@
 /** The logins of Redis in docs/security.md: with them, turns run and nothing is refused that they need; everything else is refused. */
+import { defineAgent } from '@rivulet/worker'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { documentedLogins, refusalsIn } from '../support/engines/redis/redis-logins.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
@@ -112,6 +114,28 @@ describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 o
     }
     expect(await platform.redis.exists(log)).toBe(1)
   })
+
+  test('a worker whose login names the queues of its agents runs their turns, and Redis refuses it the queue of another agent', async () => {
+    const login = logins().find(({ name }) => name === nameOf('worker'))
+    const username = `${nameOf('worker')}-of-mine`
+    const queue = (agent: string) => `${platform.keys.queuePrefix}:${agent}:`
+    const rules = (login?.rules ?? []).map(rule => rule.replace(`~${platform.keys.queuePrefix}:*`, `~${queue('mine')}*`))
+    expect(rules).not.toEqual(login?.rules)
+    await onEach('ACL', 'SETUSER', username, 'reset', ...rules)
+    const redisUrl = urlFor(username, login?.password ?? '')
+    const client = platform.clientOf(api)
+    await startOwnWorker({ ...platform, url: api.url, client }, [defineAgent('mine', turn => turn.send('done').then(() => {}))], {
+      ...{ redisUrl, transport: 'redis' },
+    })
+    expect((await client.finishedTask({ agent: 'mine' })).turns).toMatchObject([{ status: 'completed' }])
+    const dryRun = (key: string) => admin.call('ACL', 'DRYRUN', username, 'LPOP', key)
+    expect([await dryRun(`${queue('mine')}wait`), await dryRun(`${queue('echo')}wait`)]).toEqual([
+      'OK',
+      expect.stringMatching(/access|permissions/),
+    ])
+    expect((await onEach('ACL', 'LOG', '128')).flatMap(refusalsIn).filter(entry => entry.includes(username))).toEqual([])
+    await onEach('ACL', 'DELUSER', username)
+  })
 })
 
 function onEach(command: string, ...args: string[]): Promise<unknown[]> {
@@ -137,5 +161,9 @@ function credentialsOf(login: 'api' | 'worker'): { username: string; password: s
 
 function urlOf(login: 'api' | 'worker'): string {
   const { username, password } = credentialsOf(login)
+  return urlFor(username, password)
+}
+
+function urlFor(username: string, password: string): string {
   return inject('redisUrl').replace(/^redis:\/\/([^@]*@)?/, `redis://${username}:${password}@`)
 }

@@ -1,4 +1,4 @@
-/** By hand: open messages and write to them in any order. For several messages at once, and for values that are not deltas. */
+/** By hand, or manual streaming: open messages and write to them in any order. For several messages at once, and for values that are not deltas. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { data, defineAgent, text } from '@rivulet/worker'
 

@@ -1,5 +1,5 @@
 /** Laws of every view, for any updates of an agent and any end of its turn. */
-import { delta, done, type Event, full, type Message, reasoning, start, toolRequest } from '@rivulet/protocol'
+import { delta, done, type Event, full, isMessageEvent, type Message, reasoning, start, toolRequest } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { overriddenTurn, type RandomTurn, randomTurn } from '../test/random-turn.ts'
@@ -187,7 +187,7 @@ function textOf(messages: Message[]): string {
 
 /** The same turn, each message complete before the next one begins. */
 function inOrderOfMessages(events: Event[]): Event[] {
-  const place = (event: Event) => ('index' in event ? event.index : event.type === 'turn.finished' ? Number.POSITIVE_INFINITY : -1)
+  const place = (event: Event) => (isMessageEvent(event) ? event.index : event.type === 'turn.finished' ? Number.POSITIVE_INFINITY : -1)
   return events.toSorted((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)))
 }
 

@@ -94,7 +94,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const { limits } = config
   const onError = (error: Error) => logger.debug({ err: error }, 'Redis closed the connection; reconnecting')
   const onPostgresError = (error: Error) => logger.debug({ err: error }, 'Postgres closed a connection; the pool opens another')
-  const database = openDatabase({ url: config.databaseUrl, onError: onPostgresError })
+  const onMove = () => logger.warn('Postgres is another server than before, or was promoted; the change feed goes on behind its last entry')
+  const database = openDatabase({ url: config.databaseUrl, onError: onPostgresError, onMove })
   const redis = connectRedis('command', { url: config.redisUrl, onError })
   const redisKeys = createKeys(config.redisPrefix)
   const queue = createTurnQueue({ redis, keys: redisKeys, onError })

@@ -7,7 +7,7 @@ export { audit, idempotencyKeys, keys, secrets, tokenRevocations } from './schem
 export { agents, limits, workers } from './schema/agents.ts'
 export { children } from './schema/children.ts'
 export { outbox, starts } from './schema/dispatch.ts'
-export { deliveries, feed, feedReaders, webhooks } from './schema/feed.ts'
+export { deliveries, feed, feedReaders, feedServer, webhooks } from './schema/feed.ts'
 export { type FileStoreName, fileChunks, files, looseFiles, scheduleFiles, taskFiles } from './schema/files.ts'
 export { scheduleRuns, schedules } from './schema/schedules.ts'
 export { attempts, messages, states, steps, taskSecrets, tasks, turns } from './schema/tasks.ts'

@@ -3,6 +3,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
 import { type ClientBase, Pool, type PoolConfig } from 'pg'
 import * as schema from '../schema.ts'
 import { FairSlots } from './fair-slots.ts'
+import { noteServer } from './server-identity.ts'
 import { everyTenant, type Readable, type Tenant } from './tenant.ts'
 import { TenantPool } from './tenant-pool.ts'
 
@@ -32,7 +33,12 @@ export type DatabaseHandle = {
 }
 
 type PoolName = 'server' | 'tenants' | 'lists' | 'leases' | 'files'
-type DatabaseOptions = { url: string; onError: (error: Error) => void }
+type DatabaseOptions = {
+  url: string
+  onError: (error: Error) => void
+  /** A connection found that Postgres is another server than before. */
+  onMove?: () => void
+}
 
 /** How long a statement that lists may take. */
 const listLimitMs = 3_000
@@ -86,7 +92,7 @@ function open(pool: TenantPool): Database {
   return Object.assign(drizzle(pool as unknown as Pool, { schema, casing: 'snake_case' }), { $client: pool })
 }
 
-function createPool({ url, onError }: DatabaseOptions, settings: PoolConfig): Pool {
+function createPool({ url, onError, onMove = () => {} }: DatabaseOptions, { onConnect: setUp = async () => {}, ...settings }: PoolConfig): Pool {
   const pool = new Pool({
     connectionString: url,
     connectionTimeoutMillis: connectionWaitMs,
@@ -98,6 +104,10 @@ function createPool({ url, onError }: DatabaseOptions, settings: PoolConfig): Po
     // What is asked without waiting for the answer before is sent at once (`TenantPool.transact`).
     pipeline: true,
     ...settings,
+    async onConnect(client) {
+      if (await noteServer(client)) onMove()
+      await setUp(client)
+    },
   })
   // Without a listener, a connection that is closed by the server ends the process: an idle one tells the pool, one that is lent out itself.
   pool.on('error', onError)

@@ -10,6 +10,7 @@ import type { Pool } from 'pg'
 import { sqlStateOf } from './database.ts'
 import { migrate, migrationsFolder } from './migrate.ts'
 import { whyRowsAreOpen } from './row-security.ts'
+import { noteServer } from './server-identity.ts'
 import { whySessionsAreUnfit } from './session-fitness.ts'
 
 type Migration = { name: string; at: number; hash: string }
@@ -36,6 +37,8 @@ export async function requireFitSchema(
       unfit = await whySessionsAreUnfit(pool)
       if (unfit) break
       if (migrateUrl) await migrate(migrateUrl, { onBlocked: reason => logger.warn(reason) })
+      // The connections are older than the migrations.
+      await noteServer(pool)
       unfit = (await whySchemaIsUnfit(pool, allowNewer)) ?? (await whyRowsAreOpen(tenantPool))
     } catch (error) {
       logger.warn({ err: error }, 'could not prepare the schema; retrying')

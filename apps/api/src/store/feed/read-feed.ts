@@ -8,7 +8,7 @@ import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
-import { feed } from '../schema.ts'
+import { feed, feedServer } from '../schema.ts'
 
 export type FeedFilter = { agent?: string | undefined; types?: readonly FeedEntryType[] | undefined }
 export type FeedRequest = FeedFilter & { after: Cursor; limit: number }
@@ -26,8 +26,8 @@ const maxLookedAt = 10_000
 /** How long entries are kept. */
 export const feedRetentionMs = 7 * 24 * 3_600_000
 
-/** The oldest transaction that still runs. Those before it have ended, so no further entry of theirs can appear. */
-export const horizon = sql`(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
+/** The oldest transaction that still runs. Those before it have ended, so no further entry of theirs can appear. All of earlier servers have ended. */
+export const horizon = sql`((pg_snapshot_xmin(pg_current_snapshot())::text)::bigint + (select shift from ${feedServer}))`
 
 /** @param tenant `everyTenant` reads the entries of all tenants. */
 export async function readFeed(db: Database | Transaction, tenant: Tenant, { after, limit, agent, types }: FeedRequest): Promise<FeedRead> {
@@ -76,7 +76,7 @@ function isBehind(place: Cursor): SQL {
   return sql`(${feed.xid}, ${feed.seq}) > (${epochOf(place)}::bigint, ${seqOf(place)}::bigint)`
 }
 
-function toEntry({ xid, seq, at, turn, attempt, status, errorCode, ...row }: typeof feed.$inferSelect): TenantEntry {
+function toEntry({ xid, seq, at, turn, attempt, status, errorCode, onEnd: _, ...row }: typeof feed.$inferSelect): TenantEntry {
   return {
     ...row,
     seq: formatCursor(xid, seq),

@@ -34,7 +34,7 @@ export const secrets = pgTable('secrets', {
 export const audit = pgTable(
   'audit',
   {
-    xid: bigint({ mode: 'number' }).notNull().default(sql`(pg_current_xact_id()::text)::bigint`),
+    xid: bigint({ mode: 'number' }).notNull().default(sql`feed_position()`),
     seq: bigserial({ mode: 'number' }).notNull(),
     /** `*` for a change of the installation, which no tenant sees. */
     tenant: text().notNull(),

@@ -1,18 +1,18 @@
 /** The feed of changes, and those that it is delivered to. */
 import type { Cursor, Delivery, FeedEntryType, OnEnd, TaskId, TaskStatus, Webhook } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
-import { bigint, bigserial, index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { bigint, bigserial, boolean, index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { tenant, time } from './columns.ts'
 
 /**
  * Changes of tasks and turns. Triggers write a row in the transaction of the change, so no change is without its row and no row without its change.
  * Readers take rows in the order of (`xid`, `seq`), and only those of transactions that are older than every running one: a row that is committed
- * late can then not appear before one that was read.
+ * late can then not appear before one that was read. `xid` is the number of the transaction, and `feedServer.shift`.
  */
 export const feed = pgTable(
   'feed',
   {
-    xid: bigint({ mode: 'number' }).notNull().default(sql`(pg_current_xact_id()::text)::bigint`),
+    xid: bigint({ mode: 'number' }).notNull().default(sql`feed_position()`),
     seq: bigserial({ mode: 'number' }).notNull(),
     tenant: tenant(),
     type: text().$type<FeedEntryType>().notNull(),
@@ -23,10 +23,23 @@ export const feed = pgTable(
     attempt: integer(),
     status: text().$type<TaskStatus>(),
     errorCode: text(),
+    /** Of the task, with the end of its turn, because the task may be removed before the entry is read. Null once it is read. */
+    onEnd: json().$type<OnEnd>(),
     at: time().notNull().default(sql`now()`),
   },
   table => [primaryKey({ columns: [table.xid, table.seq] }), index('feed_tenant').on(table.tenant, table.xid, table.seq)],
 )
+
+/**
+ * One row: the server that the rows are on, and what is added to the numbers of its transactions, so that they are higher than those of the servers
+ * before it.
+ */
+export const feedServer = pgTable('feed_server', {
+  isOnly: boolean().primaryKey().default(true),
+  /** Null until the first connection. */
+  server: text(),
+  shift: bigint({ mode: 'number' }).notNull().default(0),
+})
 
 export const webhooks = pgTable(
   'webhooks',

@@ -109,6 +109,8 @@ export const turns = pgTable(
 
     /** Not to be started before. */
     runAt: time().notNull(),
+    /** Whether it has to wait for `runAt`. If not, it starts at once, wherever Postgres' clock is meanwhile. */
+    isDelayed: boolean().notNull().default(true),
     deadline: time().notNull(),
     /** Attempts that failed, and workers that died; attempts that were given back are in neither. */
     failures: integer().notNull().default(0),

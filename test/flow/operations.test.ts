@@ -163,6 +163,7 @@ describe('metrics', () => {
       ['rivulet_viewers', value => value === 1],
       ['rivulet_viewers_blocked', value => value === 1],
       ['rivulet_viewer_unsent_bytes', value => value > 0],
+      ['rivulet_feed_held_seconds', value => value >= 0],
       ['rivulet_redis_memory_ratio', value => value > 0 && value < 0.1],
       ['rivulet_postgres_connections{pool="server",state="idle"}', value => value > 0],
       ['rivulet_worker_turns_running', value => value === 1],

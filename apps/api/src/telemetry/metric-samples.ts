@@ -9,6 +9,7 @@ import { readQueues } from '../store/agents/queues.ts'
 import { listVersions } from '../store/agents/versions.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import { everyTenant } from '../store/connection/tenant.ts'
+import { readHeldFeed } from '../store/feed/held-feed.ts'
 import { countOpenWaits } from '../store/waits/list-waits.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -57,6 +58,7 @@ export function createMetricSamples({ metrics, db, database, hub, capacity, back
     asked = Promise.all([
       readQueues(db, leaseMs).then(set, () => set([])),
       countOpenWaits(db).then(setWaits, () => setWaits([])),
+      readHeldFeed(db).then(({ seconds }) => metrics.feedHeld.set(seconds), () => metrics.feedHeld.remove()),
       listVersions(db, everyTenant, leaseMs).then(setVersions, () => setVersions([])),
     ]).then(() => {})
   }

@@ -12,6 +12,7 @@ import { createTurn } from '../tasks/accept/create-turn.ts'
 import { claimTurn } from '../turns/claim-turn.ts'
 import { finishTurn } from '../turns/finish-turn.ts'
 import { releaseTurn } from '../turns/leases.ts'
+import { readHeldFeed } from './held-feed.ts'
 import { forgetFeed, readFeed, requireKept } from './read-feed.ts'
 
 const tenant = 'default'
@@ -140,6 +141,18 @@ test('entries are removed after their time, except the last of them, and a place
   await expect(requireKept(database.db, first.entries[0]?.seq ?? '0-0')).rejects.toMatchObject({ code: 'feed_expired' })
   await requireKept(database.db, '0-0')
   await requireKept(database.db, first.next)
+})
+
+test('an open transaction that holds entries back is named, with the age of the oldest of them', async () => {
+  await readAll()
+  const late = await hold(async tx => void (await tx.execute(sql`select pg_current_xact_id()`)))
+  await addTask('held back')
+  await database.db.update(feed).set({ at: sql`now() - interval '1 hour'` })
+  const { seconds, holder } = await readHeldFeed(database.db)
+  expect(seconds).toBeGreaterThanOrEqual(3_600)
+  expect(holder).toMatch(/^process \d+ of /)
+  await late.finish(async () => {})
+  await expect.poll(async () => (await readHeldFeed(database.db)).seconds, patience).toBe(0)
 })
 
 test('a tenant reads its own entries only, by the condition and by row-level security', async () => {

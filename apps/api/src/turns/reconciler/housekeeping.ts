@@ -9,6 +9,7 @@ import type { Vault } from '../../store/access/vault.ts'
 import { forgetWorkers } from '../../store/agents/agents.ts'
 import type { Database } from '../../store/connection/database.ts'
 import { forgetDeliveries } from '../../store/feed/deliveries.ts'
+import { readHeldFeed } from '../../store/feed/held-feed.ts'
 import { forgetFeed } from '../../store/feed/read-feed.ts'
 import { removeOldTasks } from '../../store/tasks/remove-task.ts'
 import { forgetSteps } from '../../store/tasks/steps.ts'
@@ -19,6 +20,8 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 
 const everyMs = 60_000
 const feedBatch = 5_000
+/** The transactions of an API end within seconds. */
+const heldFeedSeconds = 30
 /** So many old tasks are removed at once, and so often in one round: what ended is in no hurry, what has to be mended is. */
 const removal = { batchSize: 100, batches: 10 }
 
@@ -81,6 +84,7 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
   async function forgetRows(): Promise<void> {
     if (performance.now() - lastTime < everyMs) return
     lastTime = performance.now()
+    await reportHeldFeed()
     await forgetOldKeys(db, taskRetentionMs)
     await forgetSteps(db)
     await forgetSignals(db)
@@ -91,5 +95,12 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
     while ((await forgetAudit(db, { keptMs: auditRetentionMs, limit: feedBatch })) && !stopping.aborted);
     while ((await forgetDeliveries(db, feedBatch)) && !stopping.aborted);
     await moveSecrets()
+  }
+
+  /** No entry is lost, so a log line is enough. */
+  async function reportHeldFeed(): Promise<void> {
+    const { seconds, holder } = await readHeldFeed(db)
+    if (seconds > heldFeedSeconds)
+      logger.warn({ seconds: Math.round(seconds), holder }, 'an open transaction in Postgres keeps changes from the feed and webhooks; end it')
   }
 }

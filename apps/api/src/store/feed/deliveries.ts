@@ -4,7 +4,7 @@
  * They are created in the transaction that moves the reader's place in the feed, so each entry becomes one delivery for each webhook, whichever process
  * reads it. A process claims a delivery by moving its due time, so that another process repeats the attempt if this one dies: at least once, with one id.
  */
-import type { Delivery, ListDeliveries, OnEnd } from '@rivulet/protocol'
+import { type Delivery, epochOf, formatCursor, type ListDeliveries, type OnEnd, seqOf } from '@rivulet/protocol'
 import { and, desc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
 import { v7 as uuidv7 } from 'uuid'
@@ -75,18 +75,22 @@ async function forWebhooks(tx: Transaction, entries: readonly TenantEntry[]): Pr
   )
 }
 
+/** Entries from before the migration that added `feed.onEnd` have it only in their task. */
 async function forTasks(tx: Transaction, entries: readonly TenantEntry[]): Promise<Wanted[]> {
-  const ended = entries.filter(({ type }) => type === 'turn.finished')
-  const ids = [...new Set(ended.map(({ task }) => task))]
-  if (ids.length === 0) return []
+  const ended = new Map(entries.filter(({ type }) => type === 'turn.finished').map(entry => [entry.seq, entry]))
+  if (ended.size === 0) return []
+  const [xids, seqs] = [epochOf, seqOf].map(half => sql.param(Array.from(ended.keys(), half)))
+  const isRead = sql`(${feed.xid}, ${feed.seq}) in (select * from unnest(${xids}::bigint[], ${seqs}::bigint[]))`
   const rows = await tx
-    .select({ id: tasks.id, onEnd: tasks.onEnd })
-    .from(tasks)
-    .where(and(inArray(tasks.id, ids), isNotNull(tasks.onEnd)))
-  const wanted = new Map(rows.map(({ id, onEnd }) => [id, onEnd]))
-  return ended.flatMap(entry => {
-    const onEnd = wanted.get(entry.task)
-    return onEnd ? [{ entry, onEnd, target: deliveryTarget(onEnd.url) }] : []
+    .select({ xid: feed.xid, seq: feed.seq, onEnd: sql<OnEnd>`coalesce(${feed.onEnd}, ${tasks.onEnd})` })
+    .from(feed)
+    .leftJoin(tasks, eq(tasks.id, feed.task))
+    .where(and(isRead, sql`coalesce(${feed.onEnd}, ${tasks.onEnd}) is not null`))
+    .orderBy(feed.xid, feed.seq)
+  if (rows.length > 0) await tx.update(feed).set({ onEnd: null }).where(and(isRead, isNotNull(feed.onEnd)))
+  return rows.flatMap(({ xid, seq, onEnd }) => {
+    const entry = ended.get(formatCursor(xid, seq))
+    return entry ? [{ entry, onEnd, target: deliveryTarget(onEnd.url) }] : []
   })
 }
 

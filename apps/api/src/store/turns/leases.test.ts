@@ -14,6 +14,7 @@ import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { listAttempts } from './attempts.ts'
 import { claimTurn } from './claim-turn.ts'
 import { countDeath, expiredTurns, extendLeases, isExpired, isHeldUnder, releaseTurn } from './leases.ts'
+import { reopenTurn } from './reopen-turn.ts'
 
 const leaseMs = 60_000
 const ended = -1
@@ -31,6 +32,23 @@ describe('a worker whose lease has ended', () => {
     const turn = await claimed(ended)
     expect(await beat(turn)).toEqual({ lost: [], takenBack: [] })
     expect((await found(turn)).leaseUntil?.getTime()).toBeGreaterThan(Date.now())
+  })
+
+  test('keeps the turn while its log is being opened anew, although its heartbeats still carry the epoch before', async () => {
+    const turn = await claimed(ended)
+    const reopened = await reopenTurn(database.db, holdingOf(turn))
+    expect(reopened?.turn.epoch).toBeGreaterThan(turn.epoch ?? 0)
+    expect(await beat(turn)).toEqual({ lost: [], takenBack: [] })
+    expect((await found(turn)).leaseUntil?.getTime()).toBeGreaterThan(Date.now())
+    expect((await expiredTurns(database.db, { leaseMs, limit: 100 })).map(({ id }) => id)).not.toContain(turn.id)
+  })
+
+  test('takes back a turn whose log was being opened anew', async () => {
+    const turn = await claimed(ended)
+    const reopened = await reopenTurn(database.db, holdingOf(turn))
+    await countDeath(database.db, turn, 'silent', isExpired, lost)
+    expect(await beat(turn)).toMatchObject({ lost: [], takenBack: [{ id: turn.id }] })
+    expect(await found(turn)).toMatchObject({ status: 'running', deaths: 0, epoch: reopened?.turn.epoch, claim: turn.claim })
   })
 
   test('takes it back where no other worker has claimed it, and nothing died', async () => {

@@ -42,10 +42,13 @@ function parametersOf(held: readonly Holding[]): [string[], number[], string[]] 
   return [held.map(({ turnId }) => turnId), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
 }
 
-/** $1 turns, $2 epochs, $3 claims, $4 worker, $5 lease in ms. A worker with an older epoch must not keep the lease of its successor alive. */
+/**
+ * $1 turns, $2 epochs, $3 claims, $4 worker, $5 lease in ms. The claim tells a worker from its successor, whose lease it must not keep alive. The epoch may be
+ * older than the row's: while the log of the turn is opened anew, its worker does not know the new epoch yet, and still runs the turn.
+ */
 const heldText = 'unnest($1::uuid[], $2::bigint[], $3::text[]) with ordinality as held (id, epoch, claim, place)'
 const leaseEnd = `now() + $5::float8 * interval '1 millisecond'`
-const isHeld = 'turns.epoch = held.epoch and turns.claim = held.claim and turns.worker = $4 and not turns.canceling'
+const isHeld = 'turns.epoch >= held.epoch and turns.claim = held.claim and turns.worker = $4 and not turns.canceling'
 /** By its key alone: for a status, a plan may go through the index of all turns of that status, once for each that is held. */
 const heldRow = 'lateral (select * from turns where turns.id = held.id offset 0) as turns'
 
@@ -177,7 +180,7 @@ async function release(
     await lockTask(tx, everyTenant, task)
     const [queued] = await tx
       .update(turns)
-      .set({ status: 'queued', leaseUntil: null, runAt: sql`now()`, ...change })
+      .set({ status: 'queued', leaseUntil: null, runAt: sql`now()`, isDelayed: false, ...change })
       .where(and(eq(turns.id, id), condition))
       .returning()
     if (!queued) return false

@@ -1,7 +1,7 @@
 /** The waiting and running turns of all tenants, by agent, for operators. */
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
-import { isNext } from '../turns/turn-states.ts'
+import { isDue, isNext } from '../turns/turn-states.ts'
 import { presentWorkers } from './agents.ts'
 
 /** `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */
@@ -14,9 +14,9 @@ export async function readQueues(db: Database, workerTimeoutMs: number): Promise
       ${presentWorkers(workerTimeoutMs)} as workers
     from agents
     left join (
-      select tasks.agent, count(*) as queued, floor(extract(epoch from now() - min(turns.run_at)) * 1000) as oldest
+      select tasks.agent, count(*) as queued, greatest(0, floor(extract(epoch from now() - min(turns.run_at)) * 1000)) as oldest
       from turns join tasks on tasks.id = turns.task
-      where turns.status = 'queued' and turns.run_at <= now() and not turns.canceling and ${sql.raw(isNext)}
+      where turns.status = 'queued' and ${sql.raw(isDue('turns'))} and not turns.canceling and ${sql.raw(isNext)}
       group by tasks.agent
     ) due on due.agent = agents.name
     left join (

@@ -7,6 +7,7 @@ import { maxPageSize, type TaskSummary } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
+import { isDue } from '../turns/turn-states.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
 import { maxReadInputBytes, type TaskFilter, taskCondition } from './list-tasks.ts'
 import type { Page } from './pages.ts'
@@ -42,13 +43,13 @@ const tokens = `coalesce((used->>'totalTokens')::float8, coalesce((used->>'input
 const figures = `select count(*) as turns,
     coalesce(sum(extract(epoch from finished_at - started_at) * 1000), 0) as ran_ms,
     min(started_at) filter (where finished_at is null) as running_since,
-    min(run_at) filter (where status = 'queued' and run_at > now()) as due_at,
+    min(run_at) filter (where status = 'queued' and not due) as due_at,
     coalesce(sum(${tokens}), 0) as tokens,
     case when bool_and(used is null or cost is not null) then sum(cost) end as cost,
     (array_agg(error->>'code' order by number desc))[1] as error_code,
     (array_agg(left(error->>'message', ${maxError}) order by number desc))[1] as error_message
   from (
-    select number, status, coalesce(usage_total, usage) as used, cost, error, started_at, finished_at, run_at
+    select number, status, coalesce(usage_total, usage) as used, cost, error, started_at, finished_at, run_at, ${isDue('turns')} as due
     from turns where turns.task = tasks.id order by number desc limit ${maxPageSize}
   ) as latest`
 

@@ -50,7 +50,7 @@ export async function drainOutbox(
   return db.transaction(async tx => {
     const rows = await tx
       .select({
-        ...{ id: outbox.id, task: tasks.id, number: turns.number, delayMs: sql<number>`greatest(0, ${msUntil(turns.runAt)})` },
+        ...{ id: outbox.id, task: tasks.id, number: turns.number, delayMs },
         ...{ turnId: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
         ...{ attempt: turns.attempt, traceparent: turns.traceparent },
       })
@@ -67,6 +67,8 @@ export async function drainOutbox(
     return rows
   })
 }
+
+const delayMs = sql<number>`case when ${turns.isDelayed} then greatest(0, ${msUntil(turns.runAt)}) else 0 end`
 
 function isOther(ids: readonly number[]) {
   return ids.length > 0 ? notInArray(outbox.id, [...ids]) : undefined

@@ -18,7 +18,7 @@ import { rememberedSteps } from '../tasks/steps.ts'
 import { sealedOf } from '../tasks/task-secrets.ts'
 import { type Claimed, type ClaimedJson, claimedColumns, selectClaimed, toClaimed } from './claimed.ts'
 import { mergedParts } from './join-turns.ts'
-import { hasPinnedVersion, inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
+import { hasPinnedVersion, inputArray, inputCount, isDue, isNext, notQueuedList } from './turn-states.ts'
 
 /** `claim` is an id that the worker chooses, so that a worker that lost the reply can repeat the claim. */
 export type Claim = {
@@ -96,7 +96,7 @@ async function handOver(tx: Transaction, turnId: TurnId, worker: string, leaseMs
 const claimClock = (alias: string) => `json_build_object(
   'timeLeftMs', floor(extract(epoch from ${alias}.deadline - now()) * 1000),
   'sinceQueuedMs', floor(extract(epoch from now() - ${alias}.queued_at) * 1000),
-  'sinceDueMs', floor(extract(epoch from now() - ${alias}.run_at) * 1000)
+  'sinceDueMs', greatest(floor(extract(epoch from now() - ${alias}.run_at) * 1000), case when not ${alias}.is_delayed then 0 end)
 )`
 
 type ClaimingJson = ClaimedJson & Omit<Claiming, 'claimed'>
@@ -210,7 +210,7 @@ with wanted as (
     )
   from wanted, tasks
   where turns.id = wanted.id and tasks.id = turns.task
-    and ${isClaimable} and turns.run_at <= now() and ${hasShare} and not (${isForItsVersion})
+    and ${isClaimable} and ${isDue('turns')} and ${hasShare} and not (${isForItsVersion})
   returning turns.*
 ), noted as (
   update starts set at = now() from claimed where starts.turn = claimed.id

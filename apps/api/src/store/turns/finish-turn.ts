@@ -246,6 +246,7 @@ async function retry(tx: Transaction, turn: TurnRow, delayMs: number): Promise<T
       ...{ status: 'queued', claim: null, worker: null, leaseUntil: null },
       failures: sql`${turns.failures} + 1`,
       runAt: msFromNow(delayMs),
+      isDelayed: delayMs > 0,
     })
     .where(and(eq(turns.id, turn.id), eq(turns.status, 'running')))
     .returning()

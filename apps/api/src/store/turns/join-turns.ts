@@ -32,7 +32,7 @@ export async function putOff(tx: Transaction, pending: readonly TurnRow[], { ms,
   const start = sql`greatest(${turns.runAt}, least(${msFromNow(ms)}, ${turns.queuedAt} + ${maxMs} * interval '1 millisecond'))`
   await tx
     .update(turns)
-    .set({ runAt: start, deadline: sql`${turns.deadline} + (${start} - ${turns.runAt})` })
+    .set({ runAt: start, isDelayed: true, deadline: sql`${turns.deadline} + (${start} - ${turns.runAt})` })
     .where(eq(turns.id, first.id))
   return true
 }
@@ -44,7 +44,7 @@ export async function mergeQueued(tx: Transaction, pending: readonly TurnRow[]):
   const first = pending.find(isWaiting)
   if (!first) return
   const delayed = and(eq(turns.id, first.id), gt(turns.runAt, sql`now()`))
-  const hastened = await tx.update(turns).set({ runAt: sql`now()` }).where(delayed).returning({ id: turns.id })
+  const hastened = await tx.update(turns).set({ runAt: sql`now()`, isDelayed: false }).where(delayed).returning({ id: turns.id })
   // Its job waits for the old time.
   if (hastened.length > 0 && first === pending[0]) await dispatch(tx, first.id)
 }

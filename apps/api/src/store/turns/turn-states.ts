@@ -23,6 +23,14 @@ export const isNext = `not exists (
   where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}) offset 0
 )`
 
+/**
+ * Whether a turn may start by now, in SQL about turns under this name. One without a delay may, also where Postgres' clock was set back.
+ * As one comparison, because Postgres estimates `or` higher, and then may go through all turns.
+ */
+export function isDue(alias: string): string {
+  return `case when ${alias}.is_delayed then ${alias}.run_at else now() end <= now()`
+}
+
 /** Whether a turn stays with the version that began it, in SQL about turns. The settings of agents are JSON as text. */
 export const hasPinnedVersion = `turns.version is not null and exists (
   select from agents where agents.name = (select agent from tasks where tasks.id = turns.task) and agents.settings::json->>'pin' = 'true'

@@ -54,7 +54,7 @@ async function resume(tx: Transaction, turn: TurnRow): Promise<TurnRow> {
   const waited = sql`${turns.deadline} + (now() - coalesce(${turns.parkedAt}, now()))`
   const [queued] = await tx
     .update(turns)
-    .set({ status: 'queued', resumed: 'queued', runAt: sql`now()`, deadline: waited, parkedAt: null })
+    .set({ status: 'queued', resumed: 'queued', runAt: sql`now()`, isDelayed: false, deadline: waited, parkedAt: null })
     .where(and(eq(turns.id, turn.id), eq(turns.status, 'waiting')))
     .returning()
   await dispatch(tx, turn.id)

@@ -103,6 +103,7 @@ export function newTurn(
     failures: 0,
     deaths: 0,
     dispatch: 0,
+    isDelayed: false,
     sent: null,
     firstIndex: null,
     epoch: null,

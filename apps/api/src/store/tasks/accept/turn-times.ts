@@ -7,7 +7,7 @@ import { sql } from 'drizzle-orm'
 import { msFromNow } from '../../connection/moments.ts'
 
 export function timesFromNow(delayMs: number, timeoutMs: number) {
-  return { queuedAt: sql`now()`, runAt: msFromNow(delayMs), deadline: msFromNow(delayMs + timeoutMs) }
+  return { isDelayed: delayMs > 0, queuedAt: sql`now()`, runAt: msFromNow(delayMs), deadline: msFromNow(delayMs + timeoutMs) }
 }
 
 /** The columns, and their values. `moment`, `delay` and `timeout` are expressions of SQL. */

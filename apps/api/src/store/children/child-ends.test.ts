@@ -6,8 +6,9 @@ import { claimWithShare } from '../../../test/give-share.ts'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import { findTurn } from '../reads/turns.ts'
-import { tasks } from '../schema.ts'
+import { tasks, turns, waits } from '../schema.ts'
 import { createTask } from '../tasks/accept/create-task.ts'
+import { beginCancel } from '../tasks/cancel-task.ts'
 import { parkTurn } from '../waits/park-turn.ts'
 import { noteChildEnd, wakeParent } from './child-ends.ts'
 import { spawnChildren } from './spawn-children.ts'
@@ -37,6 +38,18 @@ test('a turn that parks between the ends of two children goes on with the second
   await end(parent, 'two')
   expect(await wakeParent(database.db, parent)).toMatchObject({ status: 'queued', resumed: 'queued' })
   expect(await statusOf(parent.task)).toBe('queued')
+})
+
+test('a cancel of a parent cancels its waits for children, also for those that had not started and end with it at once', async () => {
+  const parent = await spawning(['queued', 'running'])
+  const [running] = await database.db.select().from(turns).where(eq(turns.task, parent.children.get('running') ?? ''))
+  await claimWithShare(database.db, { turnId: running?.id ?? '', claim: crypto.randomUUID(), worker: 'w', leaseMs: 60_000, pinGraceMs: 0 })
+  const outcome = { status: 'canceled', stopReason: 'aborted' } as const
+  const { seized, children } = await database.db.transaction(tx => beginCancel(tx, 'default', parent.task, outcome))
+  expect(children.map(({ ended }) => ended.length).sort()).toEqual([0, 1])
+  expect(seized?.claimed.turn.waits?.map(({ status }) => status)).toEqual(['canceled', 'canceled'])
+  const stored = await database.db.select({ status: waits.status }).from(waits).where(eq(waits.turn, parent.turnId))
+  expect(stored).toEqual([{ status: 'canceled' }, { status: 'canceled' }])
 })
 
 type Parent = { turnId: TurnId; task: TaskId; claimId: string; children: Map<string, TaskId> }

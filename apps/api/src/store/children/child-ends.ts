@@ -15,11 +15,14 @@ import { syncWaits } from '../waits/close-waits.ts'
 
 type EndedChild = Pick<TurnRow, 'task' | 'number'> & { parent: TaskId | null }
 
-/** Only its first turn counts: a child that gets more input is a conversation of its own. */
+/**
+ * Only its first turn counts: a child that gets more input is a conversation of its own. A child that ends with its parent answers nothing, because the end of
+ * the parent cancels the wait in the same transaction: after this, because the end of another child holds that child first, and then closes its wait.
+ */
 export async function noteChildEnd(
   tx: Transaction,
   { task, number, parent }: EndedChild,
-  { status, error }: { status: 'completed' | 'failed' | 'canceled'; error?: Failure },
+  { status, error, withParent }: { status: 'completed' | 'failed' | 'canceled'; error?: Failure; withParent?: true },
 ): Promise<void> {
   if (number !== 1 || parent === null) return
   const [child] = await tx
@@ -27,7 +30,7 @@ export async function noteChildEnd(
     .set({ status, owed: true })
     .where(and(eq(children.child, task), sql`${children.status} is null`))
     .returning({ child: children.child })
-  if (!child) return
+  if (!child || withParent) return
   const content = { status, ...(error && { error }) }
   await tx
     .update(waits)

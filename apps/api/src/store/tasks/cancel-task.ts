@@ -14,7 +14,7 @@ import { lockTask, raiseEpoch } from './held-task.ts'
 
 /** How the server ends a turn by itself. */
 export type ForcedOutcome =
-  | { status: 'canceled'; stopReason: 'aborted'; error?: Failure }
+  | { status: 'canceled'; stopReason: 'aborted'; error?: Failure; withParent?: true }
   | { status: 'failed'; stopReason: 'error'; error: Failure }
 
 /** A turn that is held for its end, the epoch that fences off its worker, and the outcome that it will get. */
@@ -58,7 +58,7 @@ export async function cancelChildren(tx: Transaction, turnId: TurnId): Promise<C
 }
 
 const withParent: ForcedOutcome = {
-  ...{ status: 'canceled', stopReason: 'aborted' },
+  ...{ status: 'canceled', stopReason: 'aborted', withParent: true },
   error: { code: 'canceled', message: 'The task that spawned this one has ended' },
 }
 

@@ -26,6 +26,8 @@ export type Outcome = {
   usage?: Usage
   error?: Failure
   detail?: string
+  /** The end of its parent is what ends it. */
+  withParent?: true
 }
 
 /** With the agent of its task, for metrics, and its parent, for the turn that waits there. */

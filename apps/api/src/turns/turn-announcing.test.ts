@@ -1,6 +1,6 @@
 /** Ends that are said late, on a real Postgres and a real Redis. */
 import { decodeByteText } from '@rivulet/broker'
-import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
+import { applyEvent, createTaskBody, createTurnBody, emptyState, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
@@ -74,6 +74,33 @@ test('a log that was lost while a turn is being canceled is opened after that, b
   const finished = await finishTurn(db, holding, { outcome, messages: [said] })
   expect(await announceEnds(finished.result === 'committed' ? [finished.turn] : [], [])).toBe(true)
   expect(await reader.state(task.id)).toMatchObject({ isWhole: false })
+})
+
+test('of two rewinds at once, viewers see the one that the rows keep, whichever is announced first', async () => {
+  const { db, reader, announceQueued, announceStart, announceEnds, accept, claim } = await open()
+  const { task, turn } = await accept()
+  const { epoch } = (await announceStart(await claim(turn.id)))?.turn ?? expect.fail('It was not started')
+  const outcome = { status: 'completed', stopReason: 'stop' } as const
+  const finished = await finishTurn(db, { turnId: turn.id, tenant, epoch, canceling: false }, { outcome, messages: [] })
+  if (finished.result !== 'committed') expect.fail(finished.result)
+  await announceEnds([finished.turn], [])
+  const rewind = () =>
+    db.transaction(async tx => {
+      const { ended } = await beginCancel(tx, tenant, task.id, { status: 'canceled', stopReason: 'aborted' })
+      const body = createTurnBody.parse({ input: 'again', after: 0, ifBusy: 'interrupt' })
+      return { ended, turn: (await createTurn(tx, tenant, task.id, body, 10)).turn }
+    })
+  const [first, second] = [await rewind(), await rewind()]
+  await announceQueued(second.turn, false)
+  await announceQueued(first.turn, false)
+  await announceEnds(second.ended, [])
+
+  const log = await reader.read(task.id, '0-0', 100)
+  const seen = log.reduce((state, { json, cursor }) => applyEvent(state, JSON.parse(decodeByteText(json)), cursor), emptyState)
+  const rows = await db.select().from(turns).where(eq(turns.task, task.id)).orderBy(turns.number)
+  const statuses = ['1 discarded', '2 discarded', '3 queued']
+  expect(rows.map(({ number, discarded, status }) => `${number} ${discarded ? 'discarded' : status}`)).toEqual(statuses)
+  expect(seen.turns.map(({ number, status }) => `${number} ${status}`)).toEqual(statuses)
 })
 
 test('more logs than the pool has connections are opened at once, because each opening needs only one connection', async () => {

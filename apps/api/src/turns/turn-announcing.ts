@@ -91,7 +91,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
 
   async function announceQueued(turn: TurnRow, isNew: boolean): Promise<void> {
     await owing(turn, async () => {
-      const entries = queuedEvents(turn)
+      const entries = await queuedInOrder([turn])
       if (!isNew) return (await write(turn.task, entries)) !== null
       // Epoch 1 is the task's own: a log that is opened by it has missed nothing.
       const { result } = await announcer.announce({ task: turn.task, epoch: 1, whole: true, running: false, entries })
@@ -121,7 +121,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       const others = behind ?? (await unannouncedTurns(db, first.task))
       // A turn can end before the process that accepted it has written `turn.queued`.
       const entries = [
-        ...[...ended, ...others].flatMap(queuedEvents),
+        ...(await queuedInOrder([...ended, ...others])),
         ...closings,
         ...ended.flatMap(turn => [...waitEvents(turn), finishedEvent(turn)]),
       ]
@@ -185,6 +185,20 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       logger.warn({ task, err: error }, 'the announcement failed; it will be retried')
       return false
     }
+  }
+
+  /**
+   * A turn that discards others comes behind the turns before it, in one append: other processes may not have announced those yet, and a turn that is queued
+   * behind its discard would look kept.
+   */
+  async function queuedInOrder(announced: readonly TurnRow[]): Promise<KeyedEvent[]> {
+    const [task] = announced.flatMap(({ task, discardsFrom }) => (discardsFrom === null ? [] : task))
+    const last = Math.max(...announced.map(({ number }) => number))
+    const before = task === undefined ? [] : (await unannouncedTurns(db, task)).filter(({ number }) => number < last)
+    const turns = new Map([...before, ...announced].map(turn => [turn.number, turn]))
+    return Array.from(turns.values())
+      .sort((a, b) => a.number - b.number)
+      .flatMap(queuedEvents)
   }
 
   /** Announces an end that is committed but may not stand in the log. */

@@ -36,7 +36,7 @@ export function startSchedules({ db, ending, relay, logger, maxQueuedTurns }: Sc
       try {
         const deps: ScheduleDeps = { maxQueuedTurns, interrupt: (tx, tenant, task) => ending.beginInterrupt(tx, tenant, task, unaudited) }
         for (let run = await runDueSchedule(db, deps); run && !stopping.signal.aborted; run = await runDueSchedule(db, deps))
-          await complete(run)
+          if (run !== 'ran before') await complete(run)
       } catch (error) {
         logger.warn({ err: error }, 'could not run a schedule; retrying')
       }

@@ -1,6 +1,6 @@
 /**
  * One time of a schedule becomes a task, or the reason why it did not. The run, the task and the schedule's next time are committed together, and the time
- * is the key of the run, so each time runs once, whichever process gets to it.
+ * is the key of the run, so each time runs once, whichever process gets to it, and also when it comes again because the clock was set back.
  */
 import { createTaskBody, hasEnded, RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, asc, desc, eq, isNotNull, lte, sql } from 'drizzle-orm'
@@ -23,8 +23,8 @@ export type CreatedRun = { run: ScheduleRunRow; interrupted?: CancelBegun }
 /** A time that is later than this was missed: no server was there to run it. */
 const missedMs = 60_000
 
-/** Runs the first schedule that is due; null when none is, or other processes hold them. */
-export async function runDueSchedule(db: Database, deps: ScheduleDeps): Promise<CreatedRun | null> {
+/** Runs the first schedule that is due; null when none is, or other processes hold them. A time that ran before only gets its next time. */
+export async function runDueSchedule(db: Database, deps: ScheduleDeps): Promise<CreatedRun | 'ran before' | null> {
   return db.transaction(async tx => {
     const [due] = await tx
       .select({ schedule: schedules, now: sql<string>`date_trunc('milliseconds', now())` })
@@ -38,32 +38,36 @@ export async function runDueSchedule(db: Database, deps: ScheduleDeps): Promise<
     const now = new Date(due.now)
     const at = schedule.nextAt as Date
     const isMissed = now.getTime() - at.getTime() > missedMs
-    const { missed } = schedule.request
-    const created =
-      isMissed && missed === 'skip'
-        ? await noteRun(tx, schedule, at, { skipReason: 'missed' })
-        : await createRun(tx, schedule, isMissed ? lastTime(schedule.request, at, now) : at, deps)
+    const isSkipped = isMissed && schedule.request.missed === 'skip'
+    const runAt = isMissed && !isSkipped ? lastTime(schedule.request, at, now) : at
+    const hasRunBefore = await hasRun(tx, schedule, runAt)
+    const run = () => (isSkipped ? noteRun(tx, schedule, at, { skipReason: 'missed' }) : createRun(tx, schedule, runAt, deps))
+    const created = hasRunBefore ? null : await run()
     // Not after now: a minute that begins while this runs is the next time.
     await tx
       .update(schedules)
       .set({ nextAt: nextTime(schedule.request, isMissed ? now : at) })
       .where(eq(schedules.id, schedule.id))
-    return created ?? { run: await latestRun(tx, schedule.id) }
+    return created ?? 'ran before'
   })
 }
 
-/** Creates the task of a run. A schedule that is rejected (its agent is unknown, its task has too many turns) keeps its next times. */
+/**
+ * Creates the task of a run; null when this time has run before. The caller holds the schedule, so no other process runs it meanwhile. A schedule that is
+ * rejected (its agent is unknown, its task has too many turns) keeps its next times.
+ */
 export async function createRun(tx: Transaction, schedule: ScheduleRow, at: Date, deps: ScheduleDeps): Promise<CreatedRun | null> {
   const { tenant, request } = schedule
   const { cron: _, timezone: __, overlap, missed: ___, ...task } = request
+  if (await hasRun(tx, schedule, at)) return null
   const before = overlap === 'queue' ? null : await unfinishedRun(tx, schedule)
   if (before && overlap === 'skip') return noteRun(tx, schedule, at, { skipReason: 'overlap' })
   try {
     return await tx.transaction(async inner => {
       const interrupted = before ? await deps.interrupt(inner, tenant, before) : undefined
       const accepted = await createTask(inner, tenant, createTaskBody.parse(task), deps.maxQueuedTurns)
-      const created = await noteRun(inner, schedule, at, { task: accepted.task.id, turn: accepted.turn?.number ?? null })
-      return created && { ...created, ...(interrupted && { interrupted }) }
+      const { run } = await noteRun(inner, schedule, at, { task: accepted.task.id, turn: accepted.turn?.number ?? null })
+      return { run, ...(interrupted && { interrupted }) }
     })
   } catch (error) {
     if (!(error instanceof RivuletError)) throw error
@@ -73,14 +77,18 @@ export async function createRun(tx: Transaction, schedule: ScheduleRow, at: Date
 
 type RunResult = Partial<Pick<ScheduleRunRow, 'task' | 'turn' | 'skipReason' | 'error'>>
 
-/** Null when this time has run before. */
-async function noteRun(tx: Transaction, { id, tenant }: ScheduleRow, at: Date, result: RunResult): Promise<CreatedRun | null> {
+async function noteRun(tx: Transaction, { id, tenant }: ScheduleRow, at: Date, result: RunResult): Promise<CreatedRun> {
   const [run] = await tx
     .insert(scheduleRuns)
     .values({ schedule: id, tenant, at, ...result })
-    .onConflictDoNothing()
     .returning()
-  return run ? { run } : null
+  if (!run) throw new Error('The run was not inserted')
+  return { run }
+}
+
+async function hasRun(tx: Transaction, { id }: ScheduleRow, at: Date): Promise<boolean> {
+  const isRun = and(eq(scheduleRuns.schedule, id), eq(scheduleRuns.at, at))
+  return (await tx.select({ at: scheduleRuns.at }).from(scheduleRuns).where(isRun)).length > 0
 }
 
 /** The task of the latest run that created one, if it has not ended. */
@@ -93,10 +101,4 @@ async function unfinishedRun(tx: Transaction, { id }: ScheduleRow): Promise<stri
     .orderBy(desc(scheduleRuns.at))
     .limit(1)
   return latest && !hasEnded(latest.status) ? latest.task : null
-}
-
-async function latestRun(tx: Transaction, schedule: string): Promise<ScheduleRunRow> {
-  const [run] = await tx.select().from(scheduleRuns).where(eq(scheduleRuns.schedule, schedule)).orderBy(desc(scheduleRuns.at)).limit(1)
-  if (!run) throw new Error('A time that has run has a run')
-  return run
 }

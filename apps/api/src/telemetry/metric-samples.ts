@@ -58,7 +58,10 @@ export function createMetricSamples({ metrics, db, database, hub, capacity, back
     asked = Promise.all([
       readQueues(db, leaseMs).then(set, () => set([])),
       countOpenWaits(db).then(setWaits, () => setWaits([])),
-      readHeldFeed(db).then(({ seconds }) => metrics.feedHeld.set(seconds), () => metrics.feedHeld.remove()),
+      readHeldFeed(db).then(
+        ({ seconds }) => metrics.feedHeld.set(seconds),
+        () => metrics.feedHeld.remove(),
+      ),
       listVersions(db, everyTenant, leaseMs).then(setVersions, () => setVersions([])),
     ]).then(() => {})
   }

@@ -101,7 +101,10 @@ export function createMetrics() {
       ['reason'],
     ),
 
-    feedHeld: gauge('feed_held_seconds', 'Age of the oldest change that an open transaction in Postgres keeps from the change feed and webhooks'),
+    feedHeld: gauge(
+      'feed_held_seconds',
+      'Age of the oldest change that an open transaction in Postgres keeps from the change feed and webhooks',
+    ),
     auditEntries: counter('audit_entries', 'Entries of the audit log, by action', ['action']),
     webhookAttempts: counter('webhook_attempts', 'Attempts to deliver a webhook, by result', ['result']),
     fileBytes: counter('file_bytes', 'Bytes of files, by direction: up from clients, down to clients', ['direction']),

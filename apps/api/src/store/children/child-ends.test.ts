@@ -42,7 +42,10 @@ test('a turn that parks between the ends of two children goes on with the second
 
 test('a cancel of a parent cancels its waits for children, also for those that had not started and end with it at once', async () => {
   const parent = await spawning(['queued', 'running'])
-  const [running] = await database.db.select().from(turns).where(eq(turns.task, parent.children.get('running') ?? ''))
+  const [running] = await database.db
+    .select()
+    .from(turns)
+    .where(eq(turns.task, parent.children.get('running') ?? ''))
   await claimWithShare(database.db, { turnId: running?.id ?? '', claim: crypto.randomUUID(), worker: 'w', leaseMs: 60_000, pinGraceMs: 0 })
   const outcome = { status: 'canceled', stopReason: 'aborted' } as const
   const { seized, children } = await database.db.transaction(tx => beginCancel(tx, 'default', parent.task, outcome))

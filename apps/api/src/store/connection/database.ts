@@ -92,7 +92,10 @@ function open(pool: TenantPool): Database {
   return Object.assign(drizzle(pool as unknown as Pool, { schema, casing: 'snake_case' }), { $client: pool })
 }
 
-function createPool({ url, onError, onMove = () => {} }: DatabaseOptions, { onConnect: setUp = async () => {}, ...settings }: PoolConfig): Pool {
+function createPool(
+  { url, onError, onMove = () => {} }: DatabaseOptions,
+  { onConnect: setUp = async () => {}, ...settings }: PoolConfig,
+): Pool {
   const pool = new Pool({
     connectionString: url,
     connectionTimeoutMillis: connectionWaitMs,

@@ -87,7 +87,11 @@ async function forTasks(tx: Transaction, entries: readonly TenantEntry[]): Promi
     .leftJoin(tasks, eq(tasks.id, feed.task))
     .where(and(isRead, sql`coalesce(${feed.onEnd}, ${tasks.onEnd}) is not null`))
     .orderBy(feed.xid, feed.seq)
-  if (rows.length > 0) await tx.update(feed).set({ onEnd: null }).where(and(isRead, isNotNull(feed.onEnd)))
+  if (rows.length > 0)
+    await tx
+      .update(feed)
+      .set({ onEnd: null })
+      .where(and(isRead, isNotNull(feed.onEnd)))
   return rows.flatMap(({ xid, seq, onEnd }) => {
     const entry = ended.get(formatCursor(xid, seq))
     return entry ? [{ entry, onEnd, target: deliveryTarget(onEnd.url) }] : []

@@ -101,6 +101,9 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
   async function reportHeldFeed(): Promise<void> {
     const { seconds, holder } = await readHeldFeed(db)
     if (seconds > heldFeedSeconds)
-      logger.warn({ seconds: Math.round(seconds), holder }, 'an open transaction in Postgres keeps changes from the feed and webhooks; end it')
+      logger.warn(
+        { seconds: Math.round(seconds), holder },
+        'an open transaction in Postgres keeps changes from the feed and webhooks; end it',
+      )
   }
 }

@@ -57,7 +57,12 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     const { input, delayMs } = request
     const sent = rank !== null && delayMs === 0 ? 'direct' : null
     const untimed = newTask(tenant, request)
-    const untimedTurn = { ...newTurn(untimed, 1, { ...(input && { input }), traceparent }), isDelayed: delayMs > 0, dispatch: 1, sent } as const
+    const untimedTurn = {
+      ...newTurn(untimed, 1, { ...(input && { input }), traceparent }),
+      isDelayed: delayMs > 0,
+      dispatch: 1,
+      sent,
+    } as const
     const kept = key && { ...key, status: 201, body: bodyAtMoment(untimed, untimedTurn) }
     const wanted: WantedTask = { task: toJsonRow(tasks, untimed), turn: toJsonRow(turns, untimedTurn), delayMs, ...(kept && { key: kept }) }
     // One under a key goes alone, because it may have to wait for another request under it.

@@ -16,7 +16,7 @@ import { syncWaits } from '../waits/close-waits.ts'
 type EndedChild = Pick<TurnRow, 'task' | 'number'> & { parent: TaskId | null }
 
 /**
- * Only its first turn counts: a child that gets more input is a conversation of its own. A child that ends with its parent answers nothing, because the end of
+ * Only its first turn counts: a child that gets more input is a conversation of its own. A child that ends with its parent closes no wait, because the end of
  * the parent cancels the wait in the same transaction: after this, because the end of another child holds that child first, and then closes its wait.
  */
 export async function noteChildEnd(

@@ -1,4 +1,5 @@
 /** Connections to a Redis that is gone without a word, on a real Redis behind a proxy. */
+import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { freePort } from '../../../test/support/free-port.ts'
@@ -21,6 +22,19 @@ test('a server that vanished without closing its connections gets new ones', asy
     onTestFinished(() => redis.disconnect())
     return redis
   }
+})
+
+test('a channel that is subscribed to as soon as a connection opens is no failure', async () => {
+  const errors: string[] = []
+  const redis = connectRedis('subscriber', { url: inject('redisUrl'), onError: ({ message }) => errors.push(message) })
+  onTestFinished(() => redis.disconnect())
+  for (const channel of ['first', 'second', 'third']) {
+    await once(redis, 'connect')
+    expect(await redis.subscribe(channel).catch(String)).toBe(1)
+    await whenReady(redis)
+    redis.disconnect(true)
+  }
+  expect(errors).toEqual([])
 })
 
 test('a server of a cluster that vanished while slots move does not end the process', async () => {

@@ -40,7 +40,8 @@ function openConnection(role: RedisRole, url: string): RedisConnection {
 
 function connectBySentinels(role: RedisRole, url: SentinelUrl): Redis {
   const Connector = createSentinelConnector(sentinelsOf(url))
-  return new Redis({ retryStrategy: reconnectDelay, Connector, ...common, ...optionsOf[role], ...accessOf(url) })
+  // The ready check tells a master from a replica.
+  return new Redis({ retryStrategy: reconnectDelay, Connector, ...common, ...optionsOf[role], ...accessOf(url), enableReadyCheck: true })
 }
 
 function connectCluster(role: RedisRole, url: RedisUrl): Cluster {
@@ -88,7 +89,8 @@ const optionsOf: Record<RedisRole, RedisOptions> = {
   command: fast,
   // BullMQ blocks for up to 10 s.
   blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },
-  subscriber: { ...fast, autoResubscribe: false },
+  // A ready check sends INFO, which Redis rejects on a connection that has subscribed meanwhile, and ioredis closes the connection for that.
+  subscriber: { ...fast, autoResubscribe: false, enableReadyCheck: false },
 }
 
 /** Resolves when commands can be sent. It waits without a limit; the caller aborts by the signal. */

@@ -60,17 +60,21 @@ export function validate(schema: z.ZodType, value: unknown): { value: unknown } 
   return { error: new RivuletError('validation_failed', 'Request validation failed', { details }) }
 }
 
-/** Whether Redis could not be asked, as opposed to having refused. */
+/** Whether the connection to Redis failed, or Redis cannot serve now, as opposed to a command that it rejects. */
 function isRedisAway(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  const rejections = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)/
-  return (
-    rejections.test(error.message) ||
-    /Command timed out|Connection is closed|Stream isn't writeable|max retries per request|Cluster isn't ready|refresh slots/i.test(
-      error.message,
-    )
-  )
+  return error instanceof Error && (unavailableReply.test(error.message) || brokenConnection.test(error.message))
 }
+
+const unavailableReply = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|BUSY|NOAUTH|WRONGPASS)\b/
+/** ioredis has no codes for these. */
+const brokenConnection = new RegExp(
+  [
+    ...['Command timed out', 'Socket timeout', 'Connection is closed', 'Connection in subscriber mode', "Stream isn't writeable"],
+    ...['aborted due to connection close', 'max retries per request', 'Ready check failed', 'Protocol error'],
+    ...["Cluster isn't ready", 'Cluster is disconnect', 'refresh slots', 'startup nodes', 'Cluster redirections', 'Node is disconnected'],
+  ].join('|'),
+  'i',
+)
 
 export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Fastify knows its routes by their patterns, and the only part of an address that varies is the id of a task or a key.

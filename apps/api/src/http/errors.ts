@@ -2,7 +2,7 @@
 import { detailsOf, type ErrorCode, type ErrorDetail, headLimits, limitNames, maxDetails, RivuletError } from '@rivulet/protocol'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import { isDatabaseAway } from '../store/connection/database.ts'
+import { isDatabaseAway, isPoolBusy, isRowHeld } from '../store/connection/database-errors.ts'
 import { sendPlainJson } from './requests/json-body.ts'
 
 /** @param body in place of our own shape, for clients of another protocol */
@@ -42,7 +42,7 @@ export function toRivuletError(error: unknown, bodyLimit?: number): RivuletError
   // Before the databases: a client that leaves in the midst of its body resets a connection, too.
   if (isRejection(error)) return new RivuletError('bad_request', 'Malformed request', { cause: error })
   if (isDatabaseAway(error) || isRedisAway(error)) {
-    return new RivuletError('dependency_unavailable', 'A required database is unavailable; retry', { cause: error })
+    return new RivuletError('dependency_unavailable', busyPartOf(error), { cause: error })
   }
   return internal(error)
 }
@@ -58,6 +58,12 @@ export function validate(schema: z.ZodType, value: unknown): { value: unknown } 
   if (parsed.success) return { value: parsed.data }
   const details = detailsOf(parsed.error).map(({ path, reason }) => ({ path: path || '/', reason }))
   return { error: new RivuletError('validation_failed', 'Request validation failed', { details }) }
+}
+
+/** What the request waited for in vain. */
+function busyPartOf(error: unknown): string {
+  if (isRowHeld(error)) return 'Another call changes the same rows; retry'
+  return isPoolBusy(error) ? 'All connections to Postgres are busy; retry' : 'A required database is unavailable; retry'
 }
 
 /** Whether the connection to Redis failed, or Redis cannot serve now, as opposed to a command that it rejects. */

@@ -67,6 +67,7 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
       request,
       tx => continueTask(tx, request.principal, wanted, traceparent),
       ({ task, turn }) => ({ status: 200, body: { task: toTask(task), turn: toTurn(turn) } as Json }),
+      wanted.task,
     )
   }
 

@@ -3,7 +3,7 @@
  *
  * What the caller gets back, as JSON or as a stream, is decided by the route.
  */
-import type { CreateTask, Json, JsonObject } from '@rivulet/protocol'
+import type { CreateTask, Json, JsonObject, TaskId } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import { mayUse } from '../../access/principal.ts'
 import type { OnceResponse, StoredResponse } from '../../store/access/idempotency.ts'
@@ -83,20 +83,27 @@ export function createAcceptWork(
         return work
       },
       ({ task, turn, isNew }) => ({ status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }),
+      null,
     )
   }
 
-  /** In a transaction with the response, which a repeated request gets again. */
+  /**
+   * In a transaction with the response, which a repeated request gets again.
+   *
+   * @param held the task whose row it holds from its beginning; null for a new one
+   */
   async function commitTurn<Work extends Accepted>(
     request: FastifyRequest,
     commit: (tx: Transaction) => Promise<Work>,
     respond: (work: Work) => StoredResponse,
+    held: TaskId | null,
   ): Promise<AcceptedWork> {
     let work: Work | undefined
-    const response = await respondOnce(databaseFor(request.principal.tenant), request, async tx => {
+    const commitOnce = async (tx: Transaction) => {
       work = await commit(tx)
       return respond(work)
-    })
+    }
+    const response = await respondOnce(databaseFor(request.principal.tenant), request, commitOnce, { task: held })
     return { response, ...(work && { work }), dispatch: relay.kick }
   }
 

@@ -2,6 +2,7 @@
 import { type AnswerBody, RivuletError, type TaskId, type WaitId } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import type { TurnRow } from '../../store/rows.ts'
+import { taskTransaction } from '../../store/tasks/task-line.ts'
 import { answerWait } from '../../store/waits/answer-wait.ts'
 import type { Services } from '../services.ts'
 import { createAudit } from './audited.ts'
@@ -15,7 +16,7 @@ export function createAnswerWaits(services: Pick<Services, 'databaseFor' | 'wait
   return async function answerWaits(request: FastifyRequest, task: TaskId, responses: readonly WaitResponse[]): Promise<void> {
     const { tenant } = request.principal
     const changed = new Map<string, TurnRow>()
-    await databaseFor(tenant).transaction(async tx => {
+    await taskTransaction(databaseFor(tenant), task, async tx => {
       for (const { wait, answer } of responses) {
         const { turn } = await answerWait(tx, tenant, task, wait, answer).catch(unlessClosed)
         if (!turn) continue

@@ -1,23 +1,23 @@
 /** The header `Idempotency-Key` of a POST: its validation, and the replay of stored responses. */
 import { createHash } from 'node:crypto'
-import { type Json, RivuletError } from '@rivulet/protocol'
+import { type Json, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { namespaceOf } from '../../access/principal.ts'
 import { findResponse, type IdempotencyKey, type OnceResponse, runOnce, type StoredResponse } from '../../store/access/idempotency.ts'
 import type { Database, Transaction } from '../../store/connection/database.ts'
 import { visibleBody } from './visible-body.ts'
 
-/**
- * Carries a request out once; a repeated one gets the same response again.
- * @param body what stands for a body that was not parsed
- */
+/** `task`: the one whose row the work holds. `body`: what stands for a body that was not parsed. */
+type OnceOptions = { task?: TaskId | null; body?: unknown }
+
+/** Carries a request out once; a repeated one gets the same response again. */
 export function respondOnce(
   db: Database,
   request: FastifyRequest,
   work: (tx: Transaction) => Promise<StoredResponse>,
-  body: unknown = request.body,
+  { task = null, body = request.body }: OnceOptions = {},
 ): Promise<OnceResponse> {
-  return runOnce(db, keyOf(request, body), work)
+  return runOnce(db, keyOf(request, body), work, task)
 }
 
 /** The answer that was given under this request's key before. For work that is not one transaction: look, do it, then `respondOnce`. */

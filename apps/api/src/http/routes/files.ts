@@ -44,7 +44,7 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
           databaseFor(tenant),
           request,
           async tx => ({ status: 201, body: { file: toFile(await completeFile(tx, file)) } as Json }),
-          said,
+          { body: said },
         )
         if (response.replayed) await files.discard(file)
         return sendResponse(reply, response)

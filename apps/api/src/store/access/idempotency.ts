@@ -1,5 +1,5 @@
 /** Responses under an Idempotency-Key, kept for a day: the same request gets the same response, and runs once. */
-import { type Json, RivuletError } from '@rivulet/protocol'
+import { type Json, RivuletError, type TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { and, eq, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
@@ -8,6 +8,7 @@ import { askTwice } from '../connection/database-errors.ts'
 import { msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { idempotencyKeys } from '../schema.ts'
+import { taskTransaction } from '../tasks/task-line.ts'
 
 export type StoredResponse = { status: number; body: Json }
 export type OnceResponse = StoredResponse & { replayed: boolean }
@@ -17,17 +18,20 @@ export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string 
 /**
  * Runs `work` in a transaction that also remembers its answer. A second request under the same key waits for the first one's commit; where
  * the wait is too long, the second request gets `in_flight`.
+ *
+ * @param task whose row the work holds
  */
 export async function runOnce(
   db: Database,
   request: IdempotencyKey | null,
   work: (tx: Transaction) => Promise<StoredResponse>,
+  task: TaskId | null = null,
 ): Promise<OnceResponse> {
   // Under a key, a second try finds what the first has committed.
   return request ? askTwice(run) : run()
 
   function run(): Promise<OnceResponse> {
-    return db.transaction(carryOut)
+    return task === null ? db.transaction(carryOut) : taskTransaction(db, task, carryOut)
   }
 
   async function carryOut(tx: Transaction): Promise<OnceResponse> {

@@ -33,6 +33,16 @@ export function isHeldUp(error: unknown): boolean {
   return /^(40|55P03|57014)/.test(sqlStateOf(error) ?? '')
 }
 
+/** Whether a statement waited too long for a row that another transaction holds. */
+export function isRowHeld(error: unknown): boolean {
+  return sqlStateOf(error) === '55P03'
+}
+
+/** Whether every connection of the pool was in use for too long. */
+export function isPoolBusy(error: unknown): boolean {
+  return causesOf(error).some(({ message }) => message === 'timeout exceeded when trying to connect')
+}
+
 /** Asks once more where the connection broke. Only for what may be carried out twice: the first question may have been, and its answer lost. */
 export async function askTwice<T>(ask: () => Promise<T>): Promise<T> {
   try {

@@ -25,6 +25,7 @@ import {
   type Seized,
   seizeTurn,
 } from '../../store/tasks/cancel-task.ts'
+import { taskTransaction } from '../../store/tasks/task-line.ts'
 import type { EndedTurn } from '../../store/turns/end-turn.ts'
 import { finishTurn } from '../../store/turns/finish-turn.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -65,14 +66,14 @@ export function createTurnCanceling(deps: TurnEndingDeps) {
     await announcer.ping()
     const begin = (tx: Transaction) =>
       scope === 'all' ? beginCancel(tx, tenant, task, outcome) : beginTurnCancel(tx, tenant, task, null, outcome)
-    await complete(await databaseFor(tenant).transaction(async tx => noted(tx, await begin(tx), note)), 'call')
+    await complete(await taskTransaction(databaseFor(tenant), task, async tx => noted(tx, await begin(tx), note)), 'call')
   }
 
   /** Ends one turn, if it has not ended. */
   async function cancelTurn(tenant: Tenant, task: TaskId, turnNumber: number, note: AuditNote): Promise<void> {
     await announcer.ping()
     const begin = (tx: Transaction) => beginTurnCancel(tx, tenant, task, turnNumber, canceled())
-    await complete(await databaseFor(tenant).transaction(async tx => noted(tx, await begin(tx), note)), 'call')
+    await complete(await taskTransaction(databaseFor(tenant), task, async tx => noted(tx, await begin(tx), note)), 'call')
   }
 
   /** A cancel that finds nothing to cancel changes nothing, so it has no entry in the audit log. */

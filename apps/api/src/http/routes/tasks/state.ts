@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { getState, putState } from '../../../store/states/task-state.ts'
+import { taskTransaction } from '../../../store/tasks/task-line.ts'
 import type { Services } from '../../services.ts'
 import { params, readingOne, writing } from './task-schemas.ts'
 
@@ -32,7 +33,7 @@ export function stateRoutes(scope: FastifyInstance, { databaseFor, announcing }:
       const bytes = Buffer.byteLength(JSON.stringify(value))
       if (bytes > maxStateBytes)
         throw new RivuletError('state_too_large', `The state of a task has at most ${maxStateBytes} bytes as JSON; this one has ${bytes}`)
-      const state = await databaseFor(tenant).transaction(tx => putState(tx, tenant, id, value, matches))
+      const state = await taskTransaction(databaseFor(tenant), id, tx => putState(tx, tenant, id, value, matches))
       await announcing.announceState(id)
       return reply.header('etag', etagOf(state.version)).send(state)
     },

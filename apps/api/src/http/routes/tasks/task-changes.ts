@@ -9,6 +9,7 @@ import { requireTask } from '../../../store/reads/tasks.ts'
 import { toFullTurn, toTask, toTurn } from '../../../store/rows.ts'
 import { changeTask } from '../../../store/tasks/change-task.ts'
 import { retryTurn } from '../../../store/tasks/retry-turn.ts'
+import { taskTransaction } from '../../../store/tasks/task-line.ts'
 import { removeSecrets, storeSecrets } from '../../../store/tasks/task-secrets.ts'
 import { createAcceptWork } from '../../requests/accept-work.ts'
 import { createAudit } from '../../requests/audited.ts'
@@ -36,7 +37,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
       const { secrets, ...changes } = request.body
       const { tenant } = request.principal
       const sealed = secrets && vault.seal(tenant, secrets)
-      const task = await databaseFor(tenant).transaction(async tx => {
+      const task = await taskTransaction(databaseFor(tenant), id, async tx => {
         const changed = await changeTask(tx, tenant, id, changes, limits.bodyBytes)
         if (sealed) await storeSecrets(tx, changed, null, sealed)
         else if (secrets === null) await removeSecrets(tx, changed)
@@ -61,6 +62,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
           request,
           tx => retryTurn(tx, tenant, request.params.id, limits.queuedTurns, traceparent),
           ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),
+          request.params.id,
         ),
       )
       return sendResponse(reply, response)

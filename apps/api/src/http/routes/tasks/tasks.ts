@@ -84,6 +84,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
           request,
           tx => forkTask(tx, tenant, request.params.id, request.body ?? {}, limits.queuedTurns, traceparent),
           ({ task, turn }) => ({ status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }),
+          request.params.id,
         ),
       )
       return sendResponse(reply, response)

@@ -87,6 +87,7 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
         return work
       },
       ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),
+      id,
     )
     if (begun) await ending.completeInterrupt(begun)
     return committed

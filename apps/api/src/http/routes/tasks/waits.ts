@@ -14,6 +14,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
+import type { Transaction } from '../../../store/connection/database.ts'
 import type { TurnRow } from '../../../store/rows.ts'
 import { answerWait, getWait } from '../../../store/waits/answer-wait.ts'
 import { listWaits } from '../../../store/waits/list-waits.ts'
@@ -65,14 +66,14 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
       const admission = dialect ? events.reserve(request, id) : null
       let isRepeated = false
       let turn: TurnRow | null = null
-      const answering = respondOnce(databaseFor(tenant), request, async tx => {
+      const close = async (tx: Transaction) => {
         const given = await answerWait(tx, tenant, id, wait, answer)
         turn = given.turn
         isRepeated = turn === null
         if (turn) await note(request, answered(id, wait, answer))(tx)
         return { status: 200, body: { wait: given.wait } as Json }
-      })
-      const response = await orGiveBack(admission, answering)
+      }
+      const response = await orGiveBack(admission, respondOnce(databaseFor(tenant), request, close, { task: id }))
       if (turn) await waiting.changed(turn)
       markReplay(reply, isRepeated)
       if (!admission) return sendResponse(reply, response)
@@ -87,11 +88,13 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
     { config: signaling, schema: { tags, params: ofTask, body: signalBody, response: { 202: sent } } },
     async (request, reply) => {
       const { tenant } = request.principal
+      const { id } = request.params
       let turn: TurnRow | null = null
-      const response = await respondOnce(databaseFor(tenant), request, async tx => {
-        turn = await sendSignal(tx, tenant, request.params.id, request.body)
+      const send = async (tx: Transaction) => {
+        turn = await sendSignal(tx, tenant, id, request.body)
         return { status: 202, body: { status: turn ? 'delivered' : 'kept' } }
-      })
+      }
+      const response = await respondOnce(databaseFor(tenant), request, send, { task: id })
       if (turn) await waiting.changed(turn)
       return sendResponse(reply, response)
     },

@@ -1,6 +1,6 @@
 /** What a viewer receives of a task: from which event to which, and in which frames. */
 import { createClient } from '@rivulet/client'
-import { type Cursor, compareCursors, type Event } from '@rivulet/protocol'
+import { type Cursor, compareCursors, type Event, epochOf } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, extend, fail, full, repeat, rest, say, scripted, start } from '../support/agents/scripts.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
@@ -291,6 +291,17 @@ describe('a cursor', () => {
     await viewer.ended
     expect(viewer.frames()[0]?.data).toMatchObject({ type: 'snapshot', reason: 'gap' })
     expect(viewer.text()).toBe('word '.repeat(15))
+  })
+
+  test.each([0, 1, 7])('from the future, %i epochs ahead, gets ids that only grow on its connection', async epochs => {
+    const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(50))]))
+    const known = await until('the agent has begun', async () => (await platform.log(task.id)).find(({ event }) => event.type === 'message.delta'))
+    const viewer = watch(task.id, { urls: platform.urls, after: `${epochOf(known.cursor) + epochs}-9999` })
+    await viewer.ended
+    const ids = viewer.frames().flatMap(({ id }) => id ?? [])
+    expect(ids).toEqual(ids.toSorted(compareCursors))
+    expect(viewer.frames()[0]?.data).toMatchObject({ type: 'snapshot', reason: 'gap' })
+    expect(viewer.text()).toBe('word '.repeat(60))
   })
 
   test.each(['', '1', '1-', '-1', 'a-b', '1-1, 9-9', '1.5-1', '$', '+', '1-1\t2', `${'9'.repeat(16)}-1`, '\u00e9-1'])(

@@ -51,7 +51,7 @@ export type Feed = {
   messageSpan(index: number): MessageSpan | undefined
   /**
    * The place of the snapshot for a viewer that has heard everything up to a cursor: the position; or, where that viewer has heard more of a log that is
-   * lost, a place of the rows. Never before what the viewer has heard.
+   * lost, a place of the rows. Never before what the viewer has heard, unless the log goes on before that.
    */
   placeOf(heard: Cursor): Cursor
   /**
@@ -123,7 +123,7 @@ export function createFeed(deps: FeedDeps): Feed {
     ready,
     isReady: view.isReady,
     messageSpan: view.messageSpan,
-    placeOf: view.placeOf,
+    placeOf,
     snapshot: view.snapshot,
     take,
     check,
@@ -135,6 +135,11 @@ export function createFeed(deps: FeedDeps): Feed {
   /** The only change of its state. */
   function change(what: FeedChange): void {
     state = nextFeedState(state, what)
+  }
+
+  /** The log goes on at the position, so a cursor behind it was never sent: a snapshot with a later id would stand after the entries that follow it. */
+  function placeOf(heard: Cursor): Cursor {
+    return state.source.ground === 'live' ? view.position() : view.placeOf(heard)
   }
 
   function isAtEnd(cursor: Cursor): boolean {

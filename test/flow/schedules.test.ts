@@ -2,6 +2,7 @@
 import { createClient, type RivuletClient, type Schedule } from '@rivulet/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Reply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform
@@ -50,6 +51,37 @@ test('a schedule with a name sends its runs to one task, turn after turn', async
     expect((await historyOf(schedule))[0]).toMatchObject({ turn })
   }
   expect(new Set((await historyOf(schedule)).map(({ task }) => task)).size).toBe(1)
+})
+
+describe('a POST that is repeated under its Idempotency-Key', () => {
+  test('creates one schedule, and is refused for another schedule', async () => {
+    const input = `once ${crypto.randomUUID()}`
+    const create = (body: object) => post<{ schedule: Schedule }>('', 'create', { ...yearly, ...body })
+    const replies = [await create({ input }), await create({ input }), await create({ input })]
+    expect(replies.map(({ status, body }) => [status, body.schedule.id])).toEqual(Array(3).fill([201, replies[0]?.body.schedule.id]))
+    expect(replies.map(({ headers }) => headers.get('idempotent-replayed'))).toEqual([null, 'true', 'true'])
+    expect((await client.schedules.list({ limit: 100 })).data.filter(schedule => JSON.stringify(schedule.input).includes(input))).toHaveLength(1)
+    expect((await create({ input: 'other' })).body).toMatchObject({ error: { code: 'idempotency_key_reused' } })
+  })
+
+  test('triggers one run', async () => {
+    const schedule = await client.schedules.create({ ...yearly, input: 'x' })
+    const replies = [await post(`/${schedule.id}/trigger`, 'run'), await post(`/${schedule.id}/trigger`, 'run')]
+    expect(replies.map(({ status }) => status)).toEqual([202, 202])
+    expect(replies[1]?.body).toEqual(replies[0]?.body)
+    expect(await historyOf(schedule)).toHaveLength(1)
+  })
+
+  test('pauses and resumes once', async () => {
+    const schedule = await client.schedules.create({ ...yearly, input: 'x' })
+    for (const [deed, key] of [['pause', 'first'], ['resume', 'second'], ['pause', 'first']]) await post(`/${schedule.id}/${deed}`, `${key}`)
+    expect(await client.schedules.get(schedule.id)).toMatchObject({ status: 'active' })
+  })
+
+  function post<T = unknown>(path: string, key: string, body?: object): Promise<Reply<T>> {
+    const headers = { 'idempotency-key': key, ...(body && { 'content-type': 'application/json' }) }
+    return platform.client.send('POST', `/v1/schedules${path}`, { headers, ...(body && { body: JSON.stringify(body) }) })
+  }
 })
 
 test('a schedule keeps the file of its input until it is deleted, and each of its runs does so for its task', async () => {
@@ -159,8 +191,9 @@ describe('[input 71] a request that makes no sense is refused', () => {
   })
 
   test('one more than a tenant may have', async () => {
+    const { schedules } = createClient({ url: platform.url, maxRetries: 0 })
     const more = async () => {
-      for (let i = 0; i < 31; i += 1) await client.schedules.create({ ...yearly, input: 'x' })
+      for (let i = 0; i < 31; i += 1) await schedules.create({ ...yearly, input: 'x' })
     }
     await expect(more()).rejects.toMatchObject({ code: 'quota_exceeded' })
   })

@@ -35,12 +35,9 @@ export function createWebhookCalls({ call }: Http): WebhookCalls {
       call({ path: `${pathOf('webhooks', id)}/deliveries`, query, ...own, read: readPage<Delivery>('report') }),
     retry: (id, delivery, own) =>
       call({
-        ...{
-          method: 'POST',
-          path: `${pathOf('webhooks', id)}/deliveries/${encodeURIComponent(delivery)}/retry`,
-          idempotencyKey: null,
-          ...own,
-        },
+        method: 'POST',
+        path: `${pathOf('webhooks', id)}/deliveries/${encodeURIComponent(delivery)}/retry`,
+        ...own,
         read: readField<Delivery>('report', 'delivery'),
       }),
   }

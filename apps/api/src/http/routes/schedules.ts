@@ -2,6 +2,7 @@
 import {
   createScheduleBody,
   idSchema,
+  type Json,
   listRunsQuery,
   listSchedulesQuery,
   RivuletError,
@@ -10,13 +11,12 @@ import {
   scheduleRunSchema,
   scheduleSchema,
 } from '@rivulet/protocol'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { requireAgent } from '../../store/agents/agents.ts'
 import { readNowMs } from '../../store/connection/moments.ts'
-import type { Tenant } from '../../store/connection/tenant.ts'
 import { nextTime, requireCronLine } from '../../store/schedules/cron-times.ts'
 import { createRun, type ScheduleDeps } from '../../store/schedules/run-schedule.ts'
 import {
@@ -31,7 +31,9 @@ import {
   toSchedule,
   toScheduleRun,
 } from '../../store/schedules/schedules.ts'
+import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
 import { createAudit, interruption } from '../requests/audited.ts'
+import { respondOnce, sendResponse } from '../requests/idempotent.ts'
 import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
@@ -47,16 +49,20 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   const creation = { tags, body: createScheduleBody, response: { 201: scheduleResponse } }
-  app.post('/schedules', { config: writing, schema: creation }, async ({ body, principal }, reply) => {
+  app.post('/schedules', { config: writing, schema: creation }, async (request, reply) => {
+    const { body, principal } = request
     const { tenant } = principal
     requireCronLine(body)
     if (body.onEnd && !webhooks.allowPrivate) requirePublicHost(body.onEnd.url, '/onEnd')
     const db = databaseFor(tenant)
     await requireAgent(databaseFor(principal), tenant, body.agent)
     const nextAt = nextTime(body, new Date(await readNowMs(db)))
-    const row = await insertSchedule(db, tenant, { request: body, nextAt, most: maxSchedules })
-    if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
-    return reply.status(201).send({ schedule: toSchedule(row) })
+    const response = await respondOnce(db, request, async tx => {
+      const row = await insertSchedule(tx, tenant, { request: body, nextAt, most: maxSchedules })
+      if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
+      return { status: 201, body: { schedule: toSchedule(row) } as Json }
+    })
+    return sendResponse(reply, response)
   })
 
   const page = z.object({ data: z.array(scheduleSchema), nextCursor: z.string().nullable() })
@@ -80,33 +86,35 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     return reply.status(204).send(null)
   })
 
-  app.post('/schedules/:id/pause', { config: writing, schema: changed }, async ({ params: { id }, principal: { tenant } }) => ({
-    schedule: toSchedule(await change(tenant, id, () => ({ status: 'paused', nextAt: null }))),
-  }))
+  app.post('/schedules/:id/pause', { config: writing, schema: changed }, async (request, reply) =>
+    change(request, reply, () => ({ status: 'paused', nextAt: null })),
+  )
 
   // What was due while it was paused was not missed: it continues with its next time.
-  app.post('/schedules/:id/resume', { config: writing, schema: changed }, async ({ params: { id }, principal: { tenant } }) => {
-    const now = new Date(await readNowMs(databaseFor(tenant)))
-    const resumed = await change(tenant, id, ({ status, nextAt, request }) => ({
+  app.post('/schedules/:id/resume', { config: writing, schema: changed }, async (request, reply) => {
+    const now = new Date(await readNowMs(databaseFor(request.principal.tenant)))
+    return change(request, reply, ({ status, nextAt, request: task }) => ({
       status: 'active',
-      nextAt: status === 'active' ? nextAt : nextTime(request, now),
+      nextAt: status === 'active' ? nextAt : nextTime(task, now),
     }))
-    return { schedule: toSchedule(resumed) }
   })
 
   const trigger = { tags, params, response: { 202: scheduleRunResponse } }
   app.post('/schedules/:id/trigger', { config: { ...writing, addsWork: true }, schema: trigger }, async (request, reply) => {
     const { tenant } = request.principal
-    const created = await databaseFor(tenant).transaction(async tx => {
+    let interrupted: CancelBegun | undefined
+    const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const schedule = found(await lockSchedule(tx, tenant, request.params.id))
       const interrupt: ScheduleDeps['interrupt'] = (inner, owner, task) =>
         ending.beginInterrupt(inner, owner, task, note(request, interruption(task)))
-      return createRun(tx, schedule, new Date(), { maxQueuedTurns: limits.queuedTurns, interrupt })
+      const created = await createRun(tx, schedule, new Date(), { maxQueuedTurns: limits.queuedTurns, interrupt })
+      if (!created) throw new RivuletError('in_flight', 'The schedule was triggered in the same millisecond')
+      interrupted = created.interrupted
+      return { status: 202, body: { run: toScheduleRun(created.run) } as Json }
     })
-    if (!created) throw new RivuletError('in_flight', 'The schedule was triggered in the same millisecond')
-    if (created.interrupted) await ending.completeInterrupt(created.interrupted)
+    if (interrupted) await ending.completeInterrupt(interrupted)
     relay.kick()
-    return reply.status(202).send({ run: toScheduleRun(created.run) })
+    return sendResponse(reply, response)
   })
 
   const runPage = z.object({ data: z.array(scheduleRunSchema), nextCursor: z.string().nullable() })
@@ -119,10 +127,18 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     return { data, nextCursor: rows.length > data.length ? (data.at(-1)?.at ?? null) : null }
   })
 
-  function change(tenant: Tenant, id: string, to: (row: ScheduleRow) => Pick<ScheduleRow, 'status' | 'nextAt'>): Promise<ScheduleRow> {
-    return databaseFor(tenant).transaction(async tx =>
-      found(await setSchedule(tx, tenant, id, to(found(await lockSchedule(tx, tenant, id))))),
-    )
+  async function change(
+    request: FastifyRequest & { params: { id: string } },
+    reply: FastifyReply,
+    to: (row: ScheduleRow) => Pick<ScheduleRow, 'status' | 'nextAt'>,
+  ): Promise<FastifyReply> {
+    const { id } = request.params
+    const { tenant } = request.principal
+    const response = await respondOnce(databaseFor(tenant), request, async tx => {
+      const row = found(await setSchedule(tx, tenant, id, to(found(await lockSchedule(tx, tenant, id)))))
+      return { status: 200, body: { schedule: toSchedule(row) } as Json }
+    })
+    return sendResponse(reply, response)
   }
 }
 

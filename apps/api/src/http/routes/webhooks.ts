@@ -6,6 +6,7 @@ import {
   deliveryResponse,
   deliverySchema,
   idSchema,
+  type Json,
   listDeliveriesQuery,
   listWebhooksQuery,
   newWebhookResponse,
@@ -23,7 +24,7 @@ import { createWebhookSecret } from '../../feed/webhook-signature.ts'
 import { listDeliveries, retryDelivery, toDelivery } from '../../store/feed/deliveries.ts'
 import { deleteWebhook, findWebhook, insertWebhook, listWebhooks, updateWebhook, type WebhookRow } from '../../store/feed/webhooks.ts'
 import { createAudit } from '../requests/audited.ts'
-import { rejectIdempotencyKey } from '../requests/idempotent.ts'
+import { rejectIdempotencyKey, respondOnce, sendResponse } from '../requests/idempotent.ts'
 import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
@@ -99,9 +100,12 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     const { id, delivery } = request.params
     const { tenant } = request.principal
     await requireWebhook(tenant, id)
-    const row = await retryDelivery(databaseFor(tenant), tenant, id, delivery)
-    if (!row) throw new RivuletError('not_found', 'No such delivery of this webhook')
-    return reply.status(202).send({ delivery: toDelivery(row) })
+    const response = await respondOnce(databaseFor(tenant), request, async tx => {
+      const row = await retryDelivery(tx, tenant, id, delivery)
+      if (!row) throw new RivuletError('not_found', 'No such delivery of this webhook')
+      return { status: 202, body: { delivery: toDelivery(row) } as Json }
+    })
+    return sendResponse(reply, response)
   })
 
   async function requireWebhook(tenant: string, id: string): Promise<WebhookRow> {

@@ -187,8 +187,8 @@ export async function listDeliveries(
 }
 
 /** Due now, with all its attempts before it again; also one that was delivered. */
-export async function retryDelivery(db: Database, tenant: Tenant, webhook: string, id: string): Promise<DeliveryRow | undefined> {
-  const [retried] = await db
+export async function retryDelivery(tx: Transaction, tenant: Tenant, webhook: string, id: string): Promise<DeliveryRow | undefined> {
+  const [retried] = await tx
     .update(deliveries)
     .set({ status: 'pending', attempts: 0, nextAt: sql`now()`, deliveredAt: null })
     .where(and(eq(deliveries.id, id), eq(deliveries.webhook, webhook), isOf(tenant, deliveries.tenant)))

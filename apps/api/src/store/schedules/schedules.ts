@@ -12,17 +12,15 @@ export type ScheduleRunRow = typeof scheduleRuns.$inferSelect
 
 /** Null when the tenant has `most` schedules already. */
 export async function insertSchedule(
-  db: Database,
+  tx: Transaction,
   tenant: Tenant,
   { request, nextAt, most }: { request: CreateSchedule; nextAt: Date | null; most: number },
 ): Promise<ScheduleRow | null> {
-  return db.transaction(async tx => {
-    const [{ had } = { had: 0 }] = await tx.select({ had: count() }).from(schedules).where(isOf(tenant, schedules.tenant))
-    if (had >= most) return null
-    const [created] = await tx.insert(schedules).values({ id: uuidv7(), tenant, request, nextAt, status: 'active' }).returning()
-    if (created) await keepFiles(tx, created, [request.input])
-    return created ?? null
-  })
+  const [{ had } = { had: 0 }] = await tx.select({ had: count() }).from(schedules).where(isOf(tenant, schedules.tenant))
+  if (had >= most) return null
+  const [created] = await tx.insert(schedules).values({ id: uuidv7(), tenant, request, nextAt, status: 'active' }).returning()
+  if (created) await keepFiles(tx, created, [request.input])
+  return created ?? null
 }
 
 /** Oldest first. */

@@ -1,8 +1,10 @@
 /** The attempts of a turn: each is kept with its error, its worker, its times and what it said, and counts for the bill. */
 import type { Attempt, Message } from '@rivulet/protocol'
+import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { billedModel } from '../support/agents/billed-agent.ts'
 import { openBill, playBilledTurns, reportOf, startBilledWorker } from '../support/agents/billed-turns.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
@@ -138,6 +140,25 @@ describe('usage', () => {
     const { task } = await platform.client.createTask({ agent: 'billed', input: 'go', params, budget: { usd: 0.000001 } })
     const { turns } = await platform.client.waitForEnd(task.id)
     expect(turns).toMatchObject([{ status: 'failed', attempt: 1, error: { code: 'budget_exceeded' }, usageTotal: bill.total() }])
+  })
+
+  test.each([
+    ['tokens', { tokens: 1_000 }],
+    ['US dollars', { usd: 0.005 }],
+  ])('that a handler adds counts at once for a budget in %s', async (unit, budget) => {
+    const calls: number[] = []
+    const name = `spender-${unit.slice(0, 2).toLowerCase()}`
+    const spender = defineAgent(name, async turn => {
+      for (const call of [1, 2]) {
+        turn.usage.checkBudget()
+        calls.push(call)
+        turn.usage.add({ inputTokens: 2_000, outputTokens: 220 }, { model: 'gpt-4o' })
+      }
+    })
+    await startOwnWorker(platform, [spender])
+    const { task } = await platform.client.createTask({ agent: name, input: 'go', budget })
+    expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'failed', error: { code: 'budget_exceeded' } }])
+    expect(calls).toEqual([1])
   })
 
   test('is what the provider has billed, through crashes, failures, refusals and cancels', { timeout: 120_000 }, async () => {

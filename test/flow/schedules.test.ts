@@ -60,7 +60,9 @@ describe('a POST that is repeated under its Idempotency-Key', () => {
     const replies = [await create({ input }), await create({ input }), await create({ input })]
     expect(replies.map(({ status, body }) => [status, body.schedule.id])).toEqual(Array(3).fill([201, replies[0]?.body.schedule.id]))
     expect(replies.map(({ headers }) => headers.get('idempotent-replayed'))).toEqual([null, 'true', 'true'])
-    expect((await client.schedules.list({ limit: 100 })).data.filter(schedule => JSON.stringify(schedule.input).includes(input))).toHaveLength(1)
+    expect(
+      (await client.schedules.list({ limit: 100 })).data.filter(schedule => JSON.stringify(schedule.input).includes(input)),
+    ).toHaveLength(1)
     expect((await create({ input: 'other' })).body).toMatchObject({ error: { code: 'idempotency_key_reused' } })
   })
 
@@ -74,7 +76,12 @@ describe('a POST that is repeated under its Idempotency-Key', () => {
 
   test('pauses and resumes once', async () => {
     const schedule = await client.schedules.create({ ...yearly, input: 'x' })
-    for (const [deed, key] of [['pause', 'first'], ['resume', 'second'], ['pause', 'first']]) await post(`/${schedule.id}/${deed}`, `${key}`)
+    for (const [deed, key] of [
+      ['pause', 'first'],
+      ['resume', 'second'],
+      ['pause', 'first'],
+    ])
+      await post(`/${schedule.id}/${deed}`, `${key}`)
     expect(await client.schedules.get(schedule.id)).toMatchObject({ status: 'active' })
   })
 

@@ -295,7 +295,9 @@ describe('a cursor', () => {
 
   test.each([0, 1, 7])('from the future, %i epochs ahead, gets ids that only grow on its connection', async epochs => {
     const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(50))]))
-    const known = await until('the agent has begun', async () => (await platform.log(task.id)).find(({ event }) => event.type === 'message.delta'))
+    const known = await until('the agent has begun', async () =>
+      (await platform.log(task.id)).find(({ event }) => event.type === 'message.delta'),
+    )
     const viewer = watch(task.id, { urls: platform.urls, after: `${epochOf(known.cursor) + epochs}-9999` })
     await viewer.ended
     const ids = viewer.frames().flatMap(({ id }) => id ?? [])

@@ -61,7 +61,7 @@ export const rooms: Record<string, string[]> = {
   log: ['store'],
   access: ['store'],
   files: ['store'],
-  turns: ['prices', 'store', 'telemetry', 'log', 'files'],
+  turns: ['store', 'telemetry', 'log', 'files'],
   stream: ['store', 'telemetry', 'log'],
   feed: ['store', 'telemetry', 'stream'],
   http: ['store', 'telemetry', 'log', 'access', 'files', 'turns', 'stream', 'feed'],

@@ -134,6 +134,7 @@ export {
   turnStatusesBefore,
   turnStatusSchema,
 } from './entities/status/status-schema.ts'
+export { costOf, type Prices, pricesSchema } from './entities/usage/prices.ts'
 export { sumUsage, tokensOf, usageRecordsOf } from './entities/usage/usage.ts'
 export {
   maxUsageDays,

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { costOf } from '@rivulet/protocol'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { builtInPrices, costOf, readPrices } from './prices.ts'
+import { builtInPrices, readPrices } from './prices.ts'
 
 const million = 1_000_000
 

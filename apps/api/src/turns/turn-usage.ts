@@ -2,8 +2,17 @@
  * The usage of turns, from the log and from workers to the rows of the bill. The log is folded before an attempt ends, parks or is taken from its worker;
  * what was in a log that was lost before that is known only as far as steps and workers have reported it.
  */
-import { type Message, type TurnId, tokensOf, toStorableText, type Usage, type UsageRecord, usageRecordsOf } from '@rivulet/protocol'
-import { costOf, type Prices } from '../prices/prices.ts'
+import {
+  costOf,
+  type Message,
+  type Prices,
+  type TurnId,
+  tokensOf,
+  toStorableText,
+  type Usage,
+  type UsageRecord,
+  usageRecordsOf,
+} from '@rivulet/protocol'
 import type { Database, Transaction } from '../store/connection/database.ts'
 import { recordUsage, type UsageRow } from '../store/usage/record-usage.ts'
 import type { Metrics } from '../telemetry/metrics.ts'

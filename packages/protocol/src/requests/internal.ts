@@ -15,6 +15,7 @@ import { fileIdSchema } from '../entities/file.ts'
 import { agentNameSchema, taskIdSchema, turnIdSchema } from '../entities/ids.ts'
 import { stateChangeSchema, stateSchema } from '../entities/state.ts'
 import { stopReasonSchema } from '../entities/status/status-schema.ts'
+import { pricesSchema } from '../entities/usage/prices.ts'
 import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
 import { defaultLimits, maxStepName, maxUsageRecords, maxWaitDays, maxWaits } from '../limits.ts'
 import { formSchemaFault } from '../values/form-schema.ts'
@@ -106,6 +107,8 @@ export const claimResult = z.discriminatedUnion('result', [
     limits: turnLimits.default(defaultLimits),
     /** Whether the task has used its budget, so that the turn may call no model. */
     isOverBudget: z.boolean().default(false),
+    /** What is left of the task's budget, and the prices by which usage counts for `usd`. Older servers omit this field. */
+    budget: z.object({ tokens: z.number().optional(), usd: z.number().optional(), prices: pricesSchema.optional() }).optional(),
     /** How long ago the turn was queued. Older servers omit this field and `traceparent`. */
     waitedMs: z.int().optional(),
     /** The trace of the turn, in W3C Trace Context form. */

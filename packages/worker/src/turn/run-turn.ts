@@ -154,6 +154,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
   const used = createUsageNotes({
     deliver: records => server.usage({ turnId: id, claimId, records }, leaving),
     onError: error => log.warn({ err: error }, 'could not report usage'),
+    budget: claim.budget,
   })
   used.learn(claim.isOverBudget)
   const steps = createSteps({
@@ -165,6 +166,10 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
   })
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
+    addUsage: (usage, about) => {
+      steps.addUsage(usage, about)
+      used.spend(usage, about?.model)
+    },
     ask: createAsk(waits, steps.within),
     spawn: createSpawn({
       ...{ waits, within: steps.within },

@@ -42,7 +42,10 @@ test('a call that waits too long is rejected, and those behind it still wait for
 /** Occupies the line of a task until the function that it returns is called. */
 function hold(line: TaskLine): () => Promise<void> {
   let release = () => {}
-  const held = line.run('task', () => new Promise<void>(resolve => void (release = resolve)))
+  const opened = new Promise<void>(resolve => {
+    release = resolve
+  })
+  const held = line.run('task', () => opened)
   return () => {
     release()
     return held

@@ -2,7 +2,7 @@
  * Stores what responses of a turn used. A record is stored once, however often it is reported: the worker with a step, the fold of the log when an
  * attempt ends, or a worker that has lost the turn. So it needs no transaction with the end of the attempt.
  */
-import type { TurnId, Usage } from '@rivulet/protocol'
+import type { Budget, TurnId, Usage } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import type { TaskRow } from '../rows.ts'
@@ -48,16 +48,24 @@ export const totals = {
 
 type Budgeted = Pick<TaskRow, 'id' | 'budget'>
 
-/** Whether the tree of a task has used what the budget of its root allows; false without a budget. */
-export async function isOverBudget(db: Database | Transaction, task: Budgeted & Pick<TaskRow, 'parent'>): Promise<boolean> {
+/** What the tree of a task has left of the budget of its root; null without a budget. */
+export async function readBudgetLeft(db: Database | Transaction, task: Budgeted & Pick<TaskRow, 'parent'>): Promise<Budget | null> {
   const { id, budget } = task.parent === null ? task : await rootOf(db, task)
-  if (!budget) return false
+  if (!budget) return null
   const [spent] = await db
     .select({ tokens: sql<number>`coalesce(sum(tokens), 0)::float8`, usd: sql<number>`coalesce(sum(cost), 0)::float8` })
     .from(usage)
     .where(eq(usage.root, id))
   const { tokens = 0, usd = 0 } = spent ?? {}
-  return (budget.tokens !== undefined && tokens >= budget.tokens) || (budget.usd !== undefined && usd >= budget.usd)
+  return {
+    ...(budget.tokens !== undefined && { tokens: budget.tokens - tokens }),
+    ...(budget.usd !== undefined && { usd: budget.usd - usd }),
+  }
+}
+
+/** Whether a budget is used up, by what is left of it. */
+export function isUsedUp({ tokens = 1, usd = 1 }: Budget): boolean {
+  return tokens <= 0 || usd <= 0
 }
 
 /** The task itself, if it is a fork, or if its root was deleted. */
@@ -77,5 +85,6 @@ export async function isTurnOverBudget(db: Database | Transaction, turnId: TurnI
     .from(turns)
     .innerJoin(tasks, eq(tasks.id, turns.task))
     .where(eq(turns.id, turnId))
-  return task ? isOverBudget(db, task) : false
+  const left = task ? await readBudgetLeft(db, task) : null
+  return left !== null && isUsedUp(left)
 }

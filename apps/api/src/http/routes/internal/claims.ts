@@ -12,7 +12,7 @@ import { toMessage, toTask, toTurn } from '../../../store/rows.ts'
 import { type ClaimClock, claimTurn, createQueuedClaims } from '../../../store/turns/claim-turn.ts'
 import type { Claimed } from '../../../store/turns/claimed.ts'
 import { reopenTurn } from '../../../store/turns/reopen-turn.ts'
-import { isOverBudget } from '../../../store/usage/record-usage.ts'
+import { isUsedUp, readBudgetLeft } from '../../../store/usage/record-usage.ts'
 import { keptMessages } from '../../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../../turns/turn-deaths.ts'
@@ -24,7 +24,7 @@ const overBudget = { code: 'budget_exceeded', message: 'The task has used its bu
 
 export function claimRoutes(scope: FastifyInstance, services: Services, { reaches }: HeldTurns): void {
   const { db, ending, announcer, announcing, relay, backlog, polls, metrics, vault } = services
-  const { leaseMs, pinGraceMs, limits } = services.config
+  const { leaseMs, pinGraceMs, limits, prices } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const claimQueued = createQueuedClaims(db)
   const ping = createBatcher<void, void>(1_000, async () => {
@@ -74,7 +74,8 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
       await ending.end(claimed.turn, { status: 'failed', stopReason: 'error', error: unreadable })
       return { result: 'settled' as const }
     }
-    const isSpent = !isAgain && (await isOverBudget(db, claimed.task))
+    const left = await readBudgetLeft(db, claimed.task)
+    const isSpent = !isAgain && left !== null && isUsedUp(left)
     // A turn that goes on has paid for what it waited for: it ends before its next call of a model.
     if (isSpent && claimed.turn.resumed === null) {
       await ending.end(claimed.turn, { status: 'failed', stopReason: 'error', error: overBudget })
@@ -88,6 +89,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
       kept: await keptMessages(db, started.turn),
       limits: { deltaBytes, turnBytes, stepsBytes },
       isOverBudget: isSpent,
+      ...(left && { budget: { ...left, ...(left.usd !== undefined && { prices }) } }),
       ...(secrets && { secrets }),
     }
   }

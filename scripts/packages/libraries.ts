@@ -22,7 +22,7 @@ export async function buildLibraries(root: string, out: string): Promise<string>
     const [source, target] = [join(root, 'packages', name), join(out, name)]
     rmSync(target, { recursive: true, force: true })
     mkdirSync(target, { recursive: true })
-    cpSync(join(emitted, 'packages', name, 'src'), join(target, 'dist'), { recursive: true })
+    cpSync(join(emitted, name, 'packages', name, 'src'), join(target, 'dist'), { recursive: true })
     for (const file of filesIn(join(target, 'dist'), /\.d\.ts$/)) nameJavaScript(join(target, 'dist', file))
     cpSync(join(source, 'README.md'), join(target, 'README.md'))
     cpSync(join(root, 'LICENSE'), join(target, 'LICENSE'))
@@ -33,12 +33,19 @@ export async function buildLibraries(root: string, out: string): Promise<string>
     writeFileSync(join(out, module.replace('packages/', '').replace('/src/', '/dist/').replace(/\.ts$/, '.js')), await inline(root))
   }
   await carryCommonJs(out)
-  return join(emitted, testing.replace(/\.ts$/, '.d.ts'))
+  return join(emitted, 'testing', testing.replace(/\.ts$/, '.d.ts'))
 }
 
-/** One program of all packages, because each imports the sources of its siblings. */
+/**
+ * Compiles each package as a program of its own, together with the sources that it imports. In one program of all, the declarations of a package would name
+ * an inferred type by a package that exports it again, which need not be installed: then TypeScript takes the type for `any`.
+ */
 function compile(root: string, emitted: string): void {
-  const folders = libraries.map(name => join(root, 'packages', name, 'src'))
+  for (const name of libraries) compileFrom(root, join(emitted, name), join(root, 'packages', name, 'src'))
+  compileFrom(root, join(emitted, 'testing'), join(root, testing))
+}
+
+function compileFrom(root: string, emitted: string, source: string): void {
   const config = {
     extends: join(root, 'tsconfig.json'),
     compilerOptions: {
@@ -51,8 +58,8 @@ function compile(root: string, emitted: string): void {
         lib: ['ES2023', 'ES2024.String', 'ESNext.Disposable', 'DOM'],
       },
     },
-    include: [...folders, join(root, testing)],
-    exclude: folders.flatMap(folder => ['test.ts', 'test.tsx'].map(end => join(folder, '**', `*.${end}`))),
+    include: [source],
+    exclude: ['test.ts', 'test.tsx'].map(end => join(source, '**', `*.${end}`)),
   }
   mkdirSync(emitted, { recursive: true })
   const file = join(emitted, 'tsconfig.json')

@@ -3,13 +3,17 @@
  *
  * The dependencies of the packages come from the registry, so this needs one. It is not part of `npm test`: `npm run test:packages`.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { run } from '../support/process/typed-commands.ts'
+import { installPackages, packagesOf } from '../support/tarballs.ts'
 
+const checkout = fileURLToPath(new URL('../../', import.meta.url))
 const folder = inject('consumer')
 const names = ['protocol', 'runtime', 'broker', 'client', 'worker', 'agent', 'views'].map(name => `@rivulet/${name}`)
 
@@ -48,6 +52,18 @@ test.each([
     JSON.stringify({ compilerOptions: { ...compilerOptions, types: ['node'] }, include: ['*.ts', 'page/*.tsx'] }),
   )
   expect(await run('npx', ['tsc'], folder)).toBe('')
+})
+
+test('the worker has all its types where no other package is installed', async () => {
+  const alone = mkdtempSync(join(tmpdir(), 'rivulet-worker-'))
+  onTestFinished(() => rmSync(alone, { recursive: true, force: true }))
+  const needed = inject('tarballs').filter(file => /rivulet-(protocol|runtime|broker|agent|worker)-/.test(file))
+  expect(needed).toHaveLength(5)
+  await installPackages(alone, [...needed, ...packagesOf(checkout, 'typescript', '@types/node')])
+  cpSync(fileURLToPath(new URL('./alone/types.ts', import.meta.url)), join(alone, 'types.ts'))
+  const compilerOptions = { module: 'nodenext', target: 'es2023', strict: true, noEmit: true, skipLibCheck: true, types: ['node'] }
+  writeFileSync(join(alone, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
+  expect(await run('npx', ['tsc'], alone)).toBe('')
 })
 
 test('the browser client is at most 20 kB of gzip, and has no validation library', async () => {

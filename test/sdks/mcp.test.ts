@@ -95,6 +95,30 @@ test('a client of 2025-11-25 initializes without a session, lists and calls', as
   expect(await client.callTool({ name: 'echo', arguments: { message: 'hi' } })).toMatchObject({ content: [{ type: 'text', text: 'hi' }] })
 })
 
+test.each([
+  ['2026-07-28', connect],
+  ['2025-11-25', connectOlder],
+])('a client of %s that cannot ask its user gets the questions as a text, and where they are answered', async (_, connectClient) => {
+  await startOwnWorker(platform, [registrar])
+  const client = await connectClient()
+  const { content } = await client.callTool({ name: 'registrar', arguments: { message: 'go' } })
+  const [{ text = '' } = {}] = content as { text?: string }[]
+  expect(text).toContain('Who are you?')
+  const [, answer = ''] = /POST (\S+)\)/.exec(text) ?? []
+  const answered = await platform.client.post(answer, { action: 'accept', content: { name: 'Ada' } })
+  expect(answered.status).toBe(200)
+})
+
+test('an unknown MCP-Protocol-Version is 400, with those that the server speaks', async () => {
+  const response = await fetch(`${platform.urls[0]}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-protocol-version': '1999-01-01' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+  })
+  const error = { data: { supported: expect.arrayContaining(['2026-07-28', '2025-06-18']), requested: '1999-01-01' } }
+  expect([response.status, await response.json()]).toMatchObject([400, { error }])
+})
+
 describe('tasks', () => {
   test('are turns: a call returns at once, and any API has its task', async () => {
     const called = await rpc('tools/call', {

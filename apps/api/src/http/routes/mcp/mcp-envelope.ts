@@ -15,11 +15,13 @@ export type Envelope = { era: 'legacy' } | { era: 'modern'; hasTasks: boolean; e
 export function envelopeOf({ headers }: Pick<FastifyRequest, 'headers'>, { method, params = {} }: RpcRequest): Envelope {
   const meta = objectOf(params._meta)
   const version = meta['io.modelcontextprotocol/protocolVersion']
-  if (version === undefined) return { era: 'legacy' }
-  if (version !== modernVersion)
-    throw new RpcError('unsupportedVersion', 'Unsupported protocol version', {
-      ...{ status: 400, data: { supported: [modernVersion], requested: typeof version === 'string' ? version.slice(0, 50) : null } },
-    })
+  if (version === undefined) {
+    const header = headers['mcp-protocol-version']
+    if (header !== undefined && !legacyVersions.some(known => known === header))
+      throw unsupported(header, [modernVersion, ...legacyVersions])
+    return { era: 'legacy' }
+  }
+  if (version !== modernVersion) throw unsupported(version, [modernVersion])
   requireSame(headers['mcp-protocol-version'], version, 'MCP-Protocol-Version')
   requireSame(headers['mcp-method'], method, 'Mcp-Method')
   const name = params.name ?? params.taskId
@@ -30,6 +32,15 @@ export function envelopeOf({ headers }: Pick<FastifyRequest, 'headers'>, { metho
     hasTasks: tasksExtension in objectOf(capabilities.extensions),
     elicits: capabilities.elicitation !== undefined,
   }
+}
+
+function unsupported(requested: Json | undefined, supported: string[]): RpcError {
+  return new RpcError('unsupportedVersion', 'Unsupported protocol version', {
+    ...{
+      status: 400,
+      data: { supported, requested: typeof requested === 'string' ? requested.slice(0, 50) : null },
+    },
+  })
 }
 
 const namedMethods: ReadonlySet<string> = new Set(['tools/call', 'tasks/get', 'tasks/update', 'tasks/cancel'])

@@ -38,6 +38,18 @@ export function toolResult({ status, error }: Pick<Turn, 'status' | 'error'>, me
   return { content: said, ...(data && { structuredContent: data }) }
 }
 
+/** For a client that cannot ask its user: the call returns, because the turn may wait for days. */
+export function waitingResult({ task, waits = [] }: Turn): ToolResult {
+  const open = waits.filter(({ kind, status }) => status === 'open' && isAnsweredByRequest(kind))
+  const questions = open.map(({ id, title }) => `- ${title} (POST /v1/tasks/${task}/waits/${id}/answer)`)
+  const text = [
+    'The agent waits for an answer to:',
+    ...questions,
+    `Answer in the console or by these calls. The turn then continues; GET /v1/tasks/${task}/messages returns what it sends.`,
+  ].join('\n')
+  return { content: [{ type: 'text', text }] }
+}
+
 function blocksOf(content: Content): Block[] {
   switch (content.type) {
     case 'text':

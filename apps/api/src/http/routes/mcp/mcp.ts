@@ -23,7 +23,7 @@ import type { EventStream } from '../tasks/events.ts'
 import { type Envelope, envelopeOf, legacyVersions, modernVersion, tasksExtension } from './mcp-envelope.ts'
 import { createListening } from './mcp-listening.ts'
 import { mcpTask, taskHead } from './mcp-task.ts'
-import { answerOf, inputRequests, toolOf, toolResult } from './mcp-tool.ts'
+import { answerOf, inputRequests, toolOf, toolResult, waitingResult } from './mcp-tool.ts'
 
 const callParams = z.object({
   name: z.string(),
@@ -128,9 +128,8 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
       if (requestState !== undefined) await respond(request, found, given)
       if (!admission) return { ...taskHead(toTurn(found.turn)), resultType: 'task' }
       const { task, number: turnNumber } = found.turn
-      const orAsks = envelope.era === 'modern' && envelope.elicits
-      const read = async () => ({ body: resultOf(rpc, complete(envelope, await outcomeOf(request, found, orAsks))) })
-      await results.send(reply, { task, turnNumber, admission, asks: orAsks ? hasOpenQuestion : undefined, read })
+      const read = async () => ({ body: resultOf(rpc, complete(envelope, await outcomeOf(request, found, envelope))) })
+      await results.send(reply, { task, turnNumber, admission, asks: hasOpenQuestion, read })
       return null
     } catch (error) {
       admission?.over()
@@ -154,12 +153,14 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     return own(request, turn.id)
   }
 
-  async function outcomeOf({ principal: { tenant } }: FastifyRequest, { turn: { id } }: FoundTurn, orAsks: boolean): Promise<object> {
+  async function outcomeOf({ principal: { tenant } }: FastifyRequest, { turn: { id } }: FoundTurn, envelope: Envelope): Promise<object> {
     const found = await findOwnTurn(databaseFor(tenant), tenant, id)
     if (!found) throw new RivuletError('task_not_found', 'No such task')
     const turn = toTurn(found.turn)
-    if (orAsks && hasOpenQuestion(turn.waits))
+    if (hasOpenQuestion(turn.waits)) {
+      if (envelope.era === 'legacy' || !envelope.elicits) return waitingResult(turn)
       return { resultType: 'input_required', inputRequests: inputRequests(turn.waits ?? []), requestState: id }
+    }
     return toolResult(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number))
   }
 

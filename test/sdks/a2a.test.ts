@@ -104,6 +104,14 @@ describe.each(bindings)('over %s', binding => {
     expect(outputOf(done)).toEqual(['accept {"name":"Ada"}'])
   })
 
+  test('the values of a form are enough where one wait is open', async () => {
+    await startOwnWorker(platform, [registrar])
+    const client = await clientOf('registrar', binding)
+    const asking = taskOf(await client.sendMessage(message('go')))
+    const done = taskOf(await client.sendMessage(answer(asking, { name: 'Ada' })))
+    expect(outputOf(done)).toEqual(['accept {"name":"Ada"}'])
+  })
+
   test('tasks are listed, the latest first, by context, state and time, in pages', async () => {
     // 0.3 has no such call.
     if (binding === '0.3') return
@@ -317,6 +325,13 @@ const everything = {
   ...{ pageSize: undefined, historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: undefined },
 }
 const immediately = { acceptedOutputModes: [], taskPushNotificationConfig: undefined, historyLength: undefined, returnImmediately: true }
+
+test('a client that has the card of an agent gets 304', async () => {
+  const url = `${platform.urls[0]}/a2a/scripted/.well-known/agent-card.json`
+  const etag = (await fetch(url)).headers.get('etag') ?? ''
+  const again = await fetch(url, { headers: { 'if-none-match': etag } })
+  expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag])
+})
 
 async function clientOf(agent: string, binding: (typeof bindings)[number], api = 0): Promise<Client> {
   const url = `${platform.urls[api]}/a2a/${agent}/`

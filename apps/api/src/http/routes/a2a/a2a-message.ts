@@ -93,7 +93,7 @@ function contentOf({ text: given, raw, url: link, data, file, mediaType, filenam
 
 const given = answerBody.extend({ wait: waitIdSchema })
 
-/** Data parts `{ wait, action, content?, comment? }` respond to the waits that they name. Text responds where one wait is open. */
+/** Data parts `{ wait, action, content?, comment? }` respond to the waits that they name. Text, or the values of a form, respond where one wait is open. */
 export function responsesOf(parts: readonly Part[], open: readonly Wait[]): WaitResponse[] {
   const named = parts.flatMap(({ data }) => (isObject(data) && 'wait' in data ? [data] : []))
   if (named.length > 0)
@@ -104,11 +104,17 @@ export function responsesOf(parts: readonly Part[], open: readonly Wait[]): Wait
       return { wait, answer }
     })
   const [wait, ...others] = open
-  const said = parts.flatMap(({ text: one }) => one ?? []).join('\n')
-  const answer = wait && others.length === 0 && said !== '' ? answerOf(wait, said) : null
+  const answer = wait && others.length === 0 ? answerWithoutName(wait, parts) : null
   if (!wait || !answer)
     throw new RpcError('invalidParams', 'The task waits for an answer: send a data part { wait, action, content? }, as its status shows')
   return [{ wait: wait.id, answer }]
+}
+
+function answerWithoutName(wait: Wait, parts: readonly Part[]): AnswerBody | null {
+  const [values, ...others] = parts.flatMap(({ data }) => (isObject(data) ? [data] : []))
+  if (wait.kind === 'form' && values && others.length === 0) return { action: 'accept', content: values }
+  const said = parts.flatMap(({ text: one }) => one ?? []).join('\n')
+  return said === '' ? null : answerOf(wait, said)
 }
 
 /** Null where a text is not enough. */

@@ -10,6 +10,7 @@ import { mayRead } from '../../../access/principal.ts'
 import { listAgents } from '../../../store/agents/agents.ts'
 import { legacyChunk, legacyTask } from '../../../stream/dialects/a2a/a2a-legacy.ts'
 import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
+import { isKnown } from '../../requests/files/file-range.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { cardOf, etagOf } from './a2a-card.ts'
@@ -52,15 +53,20 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
     {
       config: { access: { scope: 'tasks:read' } },
       exposeHeadRoute: false,
-      schema: { tags, params: ofAgent, response: { 200: z.looseObject({ name: z.string() }) } },
+      schema: {
+        tags,
+        params: ofAgent,
+        response: { 200: z.looseObject({ name: z.string() }), 304: z.null().describe('The client has this card') },
+      },
     },
     async (request, reply) => {
       const { tenant } = request.principal
       const agent = (await listAgents(databaseFor(tenant), tenant, config.leaseMs)).find(({ name }) => name === request.params.agent)
       if (!agent) throw new RivuletError('not_found', 'No such agent')
       const card = cardOf(agent, `${request.protocol}://${request.host}/a2a/${agent.name}`)
-      reply.header('etag', etagOf(card)).header('cache-control', 'private, max-age=60')
-      return card
+      const etag = etagOf(card)
+      reply.header('etag', etag).header('cache-control', 'private, max-age=60')
+      return isKnown(request.headers, etag) ? reply.status(304).send(null) : card
     },
   )
 

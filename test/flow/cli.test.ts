@@ -322,6 +322,10 @@ describe('tail, show, tasks, agents, cancel', () => {
     )
     expect(second.data).toMatchObject([{ name: 'found' }])
     expect((await rivulet('tasks', '--name', 'unused name')).stdout).toBe('no tasks\n')
+    const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'a heron by the river' })
+    const search = async (text: string) => JSON.parse((await rivulet('tasks', '--q', text, '--json')).stdout).data
+    expect(await search('HERON by')).toMatchObject([{ id: task.id }])
+    expect(await search('no heron')).toEqual([])
   })
 
   test('tasks and show tell when a delayed task starts', async () => {

@@ -25,6 +25,7 @@ export function addTasksCommand(program: Command, context: Context): void {
     .option('--agent <name>', 'only tasks of this agent')
     .addOption(new Option('--status <status>', 'in this state').choices(taskStatusSchema.options))
     .option('--name <name>', 'only the task of this name')
+    .option('--q <text>', 'only tasks with this text in their name, metadata, first input or id')
     .option('--parent <task>', 'only children and forks of this task', parseTaskId)
     .option('--metadata <key=value>', 'only tasks with this metadata (repeatable)', addPair)
     .option('--created-after <time>', 'only tasks created after this time, in ISO 8601')

@@ -3,6 +3,7 @@
  * what is due, so the test has a `now()` of its own in the database and moves it.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ownClockOf, type SetClock } from '../../support/engines/postgres-clock.ts'
 import { freePort } from '../../support/free-port.ts'
 import { type Platform, startPlatform } from '../../support/platform/platform.ts'
 import { until } from '../../support/until.ts'
@@ -11,12 +12,13 @@ import { type ArmedTree, createArmedTree } from '../armed-tree.ts'
 let platform: Platform
 let tree: ArmedTree
 let urls: string[]
+let setClock: SetClock
 let isOver = false
 
 beforeAll(async () => {
   tree = createArmedTree()
   platform = await startPlatform({ apis: 0, workers: 0, tree })
-  await shadowNow()
+  setClock = await ownClockOf(platform.databaseUrl)
   // The first one is killed by its failpoint whenever it has committed a run.
   urls = await Promise.all([supervise({ FAILPOINTS: 'schedule ran=kill' }), supervise({})])
 })
@@ -35,7 +37,7 @@ const days = [
 ] as const
 
 test.each(days)('on the day on which clocks go %s, each time runs once', { timeout: 600_000 }, async (_, from, daily) => {
-  await setClock(new Date(from))
+  await setNow(new Date(from))
   await send('POST', '/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
   const schedule = { agent: 'idle', timezone: 'Europe/Berlin', input: 'go', overlap: 'queue' }
   const made = {
@@ -46,7 +48,7 @@ test.each(days)('on the day on which clocks go %s, each time runs once', { timeo
   for (let step = 1; ; step += 1) {
     const next = await nextTime()
     if (next.getTime() > last) break
-    await setClock(next)
+    await setNow(next)
     if (step % 3 === 0) await platform.apis.findLast(({ url }) => url === urls[1])?.kill('SIGKILL')
     await until('what was due has run', async () => (await nextTime()) > next, { timeoutMs: 60_000 })
   }
@@ -76,20 +78,9 @@ async function nextTime(): Promise<Date> {
   return rows[0]?.next ?? new Date(0)
 }
 
-/** Functions of an earlier schema of the path hide those of a later one. Connections that are opened from now on have this path. */
-async function shadowNow(): Promise<void> {
-  await platform.pg.query(`
-    create schema clock;
-    grant usage on schema clock to public;
-    create table clock.shift (by interval);
-    grant select on clock.shift to public;
-    insert into clock.shift values ('0');
-    create function clock.now() returns timestamptz stable language sql as 'select pg_catalog.now() + by from clock.shift'`)
-  await platform.pg.query(`alter database "${new URL(platform.databaseUrl).pathname.slice(1)}" set search_path = public, clock, pg_catalog`)
-}
-
-async function setClock(now: Date): Promise<void> {
-  await platform.pg.query('update clock.shift set by = $1::timestamptz - pg_catalog.now()', [now])
+/** The processes of this test have the clock of the server. */
+function setNow(now: Date): Promise<void> {
+  return setClock(now.getTime() - Date.now())
 }
 
 /** An API that is started again whenever it dies. */

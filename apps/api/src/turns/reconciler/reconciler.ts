@@ -4,7 +4,7 @@
  * runs it.
  *
  * It looks for expired leases every half second. It treats a lease as expired only after heartbeats could have been accepted for one whole lease, so an
- * outage of Postgres or of the API makes no turn run again.
+ * outage of Postgres or of the API makes no turn run again. Neither does a jump of Postgres' clock, which decides when a lease ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TurnQueue } from '@rivulet/broker'
@@ -12,6 +12,7 @@ import type { TaskId } from '@rivulet/protocol'
 import type { Pool } from 'pg'
 import { parentsWithOwedChildren } from '../../store/children/child-ends.ts'
 import type { Database } from '../../store/connection/database.ts'
+import { readNowMs } from '../../store/connection/moments.ts'
 import type { TurnRow } from '../../store/rows.ts'
 import { tasksWithOwedState } from '../../store/states/task-state.ts'
 import { owedTurns, turnsWithUntoldWaits } from '../../store/turns/announcements.ts'
@@ -27,6 +28,7 @@ import type { TurnDeaths } from '../turn-deaths.ts'
 import type { TurnWaiting } from '../turn-waiting.ts'
 import { createHousekeeping, type HousekeepingDeps } from './housekeeping.ts'
 import { createLostJobs } from './lost-jobs.ts'
+import { PostgresClock } from './postgres-clock.ts'
 import { createForsaken, createRepairs } from './repairs.ts'
 
 const advisoryLock = 7_233_485_002
@@ -68,6 +70,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
   let acceptingSince = performance.now()
   let lastPulse = performance.now()
+  const clock = new PostgresClock(() => readNowMs(leases), leaseMs / 20)
   const pulse = setInterval(notePulse, leaseMs / 10)
   const running = loop()
 
@@ -85,6 +88,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       const isDue = performance.now() >= nextRound
       if (isDue) nextRound = performance.now() + reconcileMs * (0.8 + Math.random() * 0.4)
       try {
+        await noteClock()
         if (isDue) await alone(repair)
         else if (await hasExpiredTurns(leases)) await alone(mendLeases)
       } catch (error) {
@@ -101,6 +105,13 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     const now = performance.now()
     if (now - lastPulse > leaseMs / 2) acceptingSince = now
     lastPulse = now
+  }
+
+  /** Leases may have ended by the clock alone: live workers renew them first. */
+  async function noteClock(): Promise<void> {
+    if (!(await clock.hasJumped())) return
+    acceptingSince = performance.now()
+    logger.warn('the clock of Postgres was set; leases that ended by that are renewed first')
   }
 
   /** Runs `work` if this process gets the advisory lock. */
@@ -138,8 +149,9 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
 
   async function mendLeases(): Promise<void> {
     notePulse()
-    if (performance.now() - acceptingSince < leaseMs) return
     const expired = await expiredTurns(db, { leaseMs, limit: batchSize })
+    await noteClock()
+    if (performance.now() - acceptingSince < leaseMs) return
     for (let at = 0; at < expired.length; at += leasesAtOnce) {
       const together = expired.slice(at, at + leasesAtOnce)
       await Promise.all(together.map(turn => mendEach('lease', [turn], reclaim)))

@@ -104,4 +104,18 @@ export const faults: readonly Fault[] = [
   { name: 'a Sentinel is dead or frozen during a failover', tests: [...demand('sentinel'), sentinels] },
   { name: 'a Sentinel that missed a failover names the old master', tests: [...demand('sentinel'), sentinels] },
   { name: 'Redis loses the log of a turn that is being canceled', tests: ['apps/api/src/turns/turn-announcing.test.ts'] },
+  { name: 'Postgres is restored into another server, or moved to one', tests: ['apps/api/src/store/feed/moved-server.test.ts'] },
+  { name: 'an open transaction of another program holds the feed back', tests: ['apps/api/src/store/feed/read-feed.test.ts'] },
+  { name: 'a log is opened anew for longer than a lease', tests: ['apps/api/src/store/turns/leases.test.ts'] },
+  {
+    name: 'a time of a schedule comes again, because the clock was set back',
+    tests: ['apps/api/src/store/schedules/run-schedule.test.ts'],
+  },
+  { name: 'a task is deleted right after its end', tests: ['apps/api/src/store/feed/deliveries.test.ts', ...demand('requests-at-once')] },
+  {
+    name: 'a parent is canceled while a part of its children is queued',
+    tests: ['apps/api/src/store/children/child-ends.test.ts', ...demand('requests-at-once')],
+  },
+  { name: 'two rewinds at once', tests: ['apps/api/src/turns/turn-announcing.test.ts', ...demand('requests-at-once')] },
+  { name: 'the clock of Postgres is set while turns run and wait', tests: flow('postgres-clock') },
 ]

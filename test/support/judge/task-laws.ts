@@ -104,7 +104,7 @@ function overlaps(logged: LoggedEvent[]): string[] {
 }
 
 /** An entry that does not follow what stands before it counts as one that does not belong there. */
-function fold(logged: LoggedEvent[]): TaskState {
+export function fold(logged: LoggedEvent[]): TaskState {
   let state = emptyState
   for (const { cursor, event } of logged) {
     try {

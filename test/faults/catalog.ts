@@ -118,4 +118,11 @@ export const faults: readonly Fault[] = [
   },
   { name: 'two rewinds at once', tests: ['apps/api/src/turns/turn-announcing.test.ts', ...demand('requests-at-once')] },
   { name: 'the clock of Postgres is set while turns run and wait', tests: flow('postgres-clock') },
+  { name: 'a schedule is created and triggered twice under one key', tests: flow('schedules') },
+  {
+    name: 'connections to Redis break while viewers connect',
+    tests: ['packages/broker/src/connections.test.ts', 'apps/api/src/http/errors.test.ts'],
+  },
+  { name: 'hundreds of inputs to one task at once', tests: ['apps/api/src/store/tasks/task-line.test.ts', ...flow('task-changes')] },
+  { name: 'a viewer comes with a cursor from the future', tests: flow('stream') },
 ]

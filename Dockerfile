@@ -1,7 +1,7 @@
 # The images of Rivulet: `docker build --target api .` and `docker build --target worker .`
 # What runs is one file of JavaScript and what it reads, as a user without rights, on a base that has Node and no packages of ours.
 
-FROM node:24-slim AS build
+FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df AS build
 WORKDIR /app
 # The manifests first: while they stay the same, so does what npm installed.
 COPY package.json package-lock.json .npmrc ./
@@ -26,7 +26,7 @@ COPY scripts scripts
 COPY ops ops
 RUN npm run build
 
-FROM node:24-slim AS program
+FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df AS program
 ENV NODE_ENV=production
 WORKDIR /app
 USER node

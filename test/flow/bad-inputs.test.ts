@@ -83,6 +83,19 @@ function codeIn(body: string): string | null {
   return (JSON.parse(body) as { error?: { code: string } }).error?.code ?? null
 }
 
+test('a call of MCP gets an error of JSON-RPC for a tool whose name no agent can have', async () => {
+  const params = { name: 'No Agent!', arguments: { message: 'a' } }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+  const response = await fetch(`${platform.url}/mcp`, {
+    method: 'POST',
+    headers: { ...bearer(key), 'content-type': 'application/json' },
+    body,
+  })
+  const reply = (await response.json()) as { error: { code: number; message: string } }
+  expect([response.status, reply.error.code]).toEqual([200, -32602])
+  expect(reply.error.message).toMatch(/agent/)
+})
+
 describe('random input', () => {
   const keys = { client: key, worker: workerKey }
   const api = () => platform.apis[0] as ApiProcess

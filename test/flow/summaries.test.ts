@@ -88,7 +88,7 @@ describe('a summary', () => {
 
 test('the API names its caller', async () => {
   const { body } = await platform.client.get<{ caller: Caller }>('/v1/whoami')
-  expect(body.caller).toEqual({ tenant: 'default', scopes: ['tasks:read', 'tasks:write', 'admin', 'worker'] })
+  expect(body.caller).toEqual({ tenant: 'default', scopes: ['tasks:read', 'tasks:write', 'admin', 'metrics', 'worker'] })
 })
 
 function create(body: object) {

@@ -41,7 +41,7 @@ const rpc = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: message }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, status: 200 },
   'GET /readyz': { scope: null, status: 200 },
-  'GET /metrics': { scope: 'admin', status: 200 },
+  'GET /metrics': { scope: 'metrics', status: 200 },
   'GET /v1/whoami': { scope: 'tasks:read', status: 200 },
   'POST /openai/v1/responses': { scope: 'tasks:write', body: { model: 'echo', input: 'hello', background: true }, status: 200 },
   'GET /openai/v1/responses/{id}': { scope: 'tasks:read', status: 200 },
@@ -150,7 +150,7 @@ function messageOf(messageId: string) {
   return { message: { messageId, role: 'ROLE_USER', parts: [{ text: 'hi' }] } }
 }
 
-const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
+const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'metrics', 'worker']
 const rights: TokenRight[] = ['read', 'send', 'cancel', 'answer']
 
 let platform: Platform
@@ -411,7 +411,7 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
   test.skipIf(scope === 'worker')('[input 32] shows a key that is limited to another agent nothing of this one', async () => {
     const id = isOfFiles(route) && !route.startsWith('POST') ? await usedFile() : await idFor(route)
     await addAgents('acme')
-    if (scope === 'admin') {
+    if (scope === 'admin' || scope === 'metrics') {
       expect(codeOf(await ask(route, { id, body, key: strangeAdmin.key }))).toEqual([403, 'forbidden'])
       return
     }
@@ -424,7 +424,7 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
     expect(reply.headers['content-type']).toContain('json')
   })
 
-  test.skipIf(scope === 'worker' || scope === 'admin')('serves a key that is limited to this agent', async () => {
+  test.skipIf(scope === 'worker' || scope === 'admin' || scope === 'metrics')('serves a key that is limited to this agent', async () => {
     expect((await ask(route, { id: await idFor(route), body, key: within.key })).status).toBe(status)
   })
 })

@@ -10,8 +10,10 @@ import { until } from '../support/until.ts'
 let platform: Platform
 let client: RivuletClient
 
+const env = { SECRETS_KEY: 'a key for the secrets of this test' }
+
 beforeAll(async () => {
-  platform = await startPlatform({ apis: 2, env: { WEBHOOK_ALLOW_PRIVATE: 'on', MAX_WEBHOOKS_PER_TENANT: '5' } })
+  platform = await startPlatform({ apis: 2, env: { ...env, WEBHOOK_ALLOW_PRIVATE: 'on', MAX_WEBHOOKS_PER_TENANT: '5' } })
   client = createClient({ url: platform.url })
 })
 afterEach(async () => {
@@ -86,6 +88,31 @@ test('a finished turn is delivered once its rows can be read, signed so that the
   expect(event).not.toHaveProperty('data.tenant')
   await until('its receiver has read the rows', () => read.length > 0)
   expect(new Set(read)).toEqual(new Set([2]))
+})
+
+test('the secret of a webhook is encrypted in Postgres, and one that was stored before is still read', async () => {
+  const { received, url } = await listen(ok)
+  const { webhook, secret: first } = await client.webhooks.create({ url, events: ['turn.finished'] })
+  const { secret: second } = await client.webhooks.change(webhook.id, { secret: true })
+  const { rows } = await platform.pg.query('select * from webhooks where id = $1', [webhook.id])
+  expect(rows).toMatchObject([{ secret: expect.stringMatching(/^sealed:/), old_secret: expect.stringMatching(/^sealed:/) }])
+  for (const secret of [first, second]) expect(JSON.stringify(rows)).not.toContain(String(secret).slice(6))
+  await platform.pg.query('update webhooks set old_secret = $2 where id = $1', [webhook.id, first])
+  await echo()
+  await until('it was delivered', () => received.length > 0)
+  const [{ headers, body } = { headers: {}, body: '' }] = received
+  for (const secret of [first, second]) expect(() => new Receiver(String(secret)).verify(body, headers)).not.toThrow()
+})
+
+test('a webhook whose secret no SECRETS_KEY decrypts gets no delivery without a signature', async () => {
+  const { received, url } = await listen(ok)
+  const { webhook } = await client.webhooks.create({ url, events: ['turn.finished'] })
+  await platform.pg.query("update webhooks set secret = 'sealed:another:key' where id = $1", [webhook.id])
+  await echo()
+  await until('the attempt has failed', async () =>
+    (await deliveriesOf(webhook)).some(({ lastError }) => lastError?.includes('SECRETS_KEY')),
+  )
+  expect(received).toEqual([])
 })
 
 test('a failed attempt is retried under the same id, and the deliveries tell of it', async () => {

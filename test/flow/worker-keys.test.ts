@@ -293,6 +293,29 @@ describe('a body that is larger than those of callers', () => {
   })
 })
 
+test('metrics name to the keys of a tenant its agents and shared ones, and to a key for all tenants those of all', async () => {
+  const own = `own-${randomUUID()}`
+  const hello = { worker: randomUUID(), version: 'of-acme', agents: [{ name: own, description: '' }] }
+  expect((await ask('hello', hello, keys.ofAcme)).status).toBe(200)
+  const read = async (scopes: CreateKey['scopes'], terms: Partial<CreateKey>) => {
+    const authorization = `Bearer ${await makeKey({ scopes, ...terms })}`
+    return until('the agents are there', async () => {
+      const text = await (await fetch(`${platform.url}/metrics`, { headers: { authorization } })).text()
+      return text.includes('rivulet_turns_queued{agent="played"}') && text
+    })
+  }
+  const all = await until('all tenants’ agents are there', async () => {
+    const text = await read(['metrics'], { allTenants: true })
+    return text.includes(own) && text
+  })
+  expect(all).toContain('version="of-acme"')
+  expect(await read(['admin'], { tenant: 'acme' })).toContain(own)
+  for (const scopes of [['admin'], ['metrics']] as const) {
+    const text = await read([...scopes], { tenant: 'rival' })
+    expect([text.includes(own), text.includes('of-acme'), text.includes('process_cpu_seconds_total')]).toEqual([false, false, true])
+  }
+})
+
 describe('the id of a worker', () => {
   const workerOf = async (id: string) =>
     (await platform.pg.query('select agents, slots from workers where id = $1', [id])).rows[0] as { agents: string[] }

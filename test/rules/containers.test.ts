@@ -162,6 +162,31 @@ describe('the Dockerfile', () => {
   })
 })
 
+test.each(['Dockerfile', 'apps/cli/template/Dockerfile.template', 'docker-compose.yml'])(
+  'every image that %s takes is named by its digest',
+  file => {
+    const stageNames = new Set(stages.map(({ name }) => name))
+    const images = Array.from(readText(file).matchAll(/^(?:FROM| +image:) (\S+)/gm), ([, image = '']) => image)
+    const foreign = images.filter(image => !stageNames.has(image) && !image.startsWith('rivulet-'))
+    expect(foreign.length).toBeGreaterThan(0)
+    for (const image of foreign) expect(image).toMatch(/^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/)
+  },
+)
+
+test('every action of the workflows is named by its commit, and the packages are published with their provenance', () => {
+  const workflows = filesUnder('.github/workflows').map(readText)
+  const actions = workflows.flatMap(text => Array.from(text.matchAll(/uses: (.+)/g), ([, action = '']) => action))
+  expect(actions.length).toBeGreaterThan(5)
+  for (const action of actions) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/)
+  const release = readText('.github/workflows/release.yml')
+  expect([release.includes('id-token: write'), release.includes('NPM_CONFIG_PROVENANCE: "true"')]).toEqual([true, true])
+})
+
+test('no password of docker-compose.yml is on a command line', () => {
+  for (const { command } of Object.values(readComposeFile(text, secrets).services))
+    for (const secret of Object.values(secrets)) expect(JSON.stringify(command ?? '')).not.toContain(secret)
+})
+
 test('no secret, no installed package and no leftover is sent to a build', () => {
   for (const path of [
     '.env',

@@ -49,7 +49,7 @@ test('a folder without git history is not judged', () => {
 })
 
 test('CI fetches the whole history for this check', () => {
-  expect(readText('.github/workflows/check.yml')).toMatch(/checkout@v\d+\n\s+# .*\n\s+with: { fetch-depth: 0 }[\s\S]*\.ci\/run/)
+  expect(readText('.github/workflows/check.yml')).toMatch(/checkout@\S+ # v[\d.]+\n\s+# .*\n\s+with: { fetch-depth: 0 }[\s\S]*\.ci\/run/)
 })
 
 /** The contents of each commit's files, oldest first; null without a git history. */

@@ -91,6 +91,16 @@ describe('the manifests of Kubernetes', () => {
     })
   })
 
+  test('let no pod open a connection that no policy lists', () => {
+    type Policy = Manifest & { spec: { podSelector: { matchLabels: Record<string, string> }; policyTypes: string[]; egress?: unknown[] } }
+    const policies = manifests.filter(({ kind }) => kind === 'NetworkPolicy') as Policy[]
+    const closed = policies.filter(({ spec }) => spec.policyTypes.includes('Egress') && !spec.egress)
+    expect(closed.map(({ spec }) => spec.podSelector.matchLabels)).toEqual([{ 'app.kubernetes.io/part-of': 'rivulet' }])
+    const open = policies.flatMap(({ metadata, spec }) => (spec.egress ? [metadata.name] : []))
+    expect(open.sort()).toEqual(['rivulet-api', 'rivulet-deletion-cost', 'rivulet-migrate', 'rivulet-worker'])
+    expect(JSON.stringify(policies.find(({ metadata }) => metadata.name === 'rivulet-worker'))).not.toContain('5432')
+  })
+
   test('select pods that there are', () => {
     const labels = workloads().map(
       ({ spec }) => (spec.template as unknown as Manifest & { metadata: { labels: Record<string, string> } }).metadata.labels,

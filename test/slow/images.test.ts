@@ -100,10 +100,13 @@ test('roles, migrations, API and worker start as docker-compose.yml says, and a 
 
 test.skipIf(!hasRedis)('Redis starts as docker-compose.yml says, asks for the password, and its health check has it', async () => {
   const { command, healthcheck } = services.redis ?? missing('redis')
-  const [program = '', ...args] = String(command).split(' ')
+  const [shell = '', flag = '', script = ''] = [command ?? ''].flat()
   const port = await freePort()
   mkdirSync(join(folder, 'redis'))
-  running.push(spawn(program, [...args, '--port', port, '--bind', '127.0.0.1', '--dir', join(folder, 'redis')], { stdio: 'ignore' }))
+  const here = `--port ${port} --bind 127.0.0.1 --dir ${join(folder, 'redis')} <<`
+  const own = script.replace('docker-entrypoint.sh ', '').replace('<<', here)
+  const env = { ...process.env, ...environmentOf(services.redis ?? missing('redis')) }
+  running.push(spawn(shell, [flag, own], { stdio: 'ignore', env }))
   const [cli = '', ...question] = healthcheck && 'test' in healthcheck ? healthcheck.test.slice(1) : []
   const ask = (own: Record<string, string>) =>
     spawnSync(cli, ['-p', port, ...question], { env: { PATH: process.env.PATH, ...own }, encoding: 'utf8' })

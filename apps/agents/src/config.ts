@@ -21,6 +21,11 @@ export const variables = z.object({
       'how a worker gets its turns and writes their output: `redis`, or `http` by the API alone, for a worker that must not reach Redis and does not need `REDIS_URL`',
     ),
   WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns that one worker process runs at a time'),
+  WORKER_NAME: z
+    .string()
+    .regex(/^[\w.-]{1,70}$/, 'must be 1 to 70 letters, digits, _, . or -')
+    .default('worker')
+    .describe('what the id of a worker begins with, for the list of workers, which tenants of its agents see'),
   WORKER_VERSION: z
     .string()
     .max(100)

@@ -29,6 +29,7 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
       redisPrefix: config.REDIS_PREFIX,
       url: config.RIVULET_URL,
       key: config.RIVULET_WORKER_KEY,
+      name: config.WORKER_NAME,
       version: config.WORKER_VERSION,
       concurrency: config.WORKER_CONCURRENCY,
       heartbeatMs: config.HEARTBEAT_MS,

@@ -262,7 +262,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
       logger,
       metrics,
     }
-    webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
+    webhooks = startWebhooks({ db, vault, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
     schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns })
     reconciler = startReconciler({ ...parts, vault, leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs, auditRetentionMs })
   }

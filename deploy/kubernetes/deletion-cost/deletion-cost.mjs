@@ -2,7 +2,7 @@
 /**
  * Sets the deletion cost of each worker's pod to the number of turns that it runs, so that Kubernetes removes idle pods first when it scales down.
  *
- * It runs beside the workers, because agents must not have the right to change pods. A worker's id begins with its host name, which is its pod's name.
+ * It runs beside the workers, because agents must not have the right to change pods. A worker's id begins with its `WORKER_NAME`, which is its pod's name.
  */
 import { readFileSync } from 'node:fs'
 

@@ -5,7 +5,6 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobEnd } from '@rivulet/broker'
 import { RivuletError, type TurnId } from '@rivulet/protocol'
@@ -39,6 +38,8 @@ export type WorkerOptions = {
   key?: string | undefined
   /** Default: JSON lines on stdout, from `info` on. */
   log?: Logger | undefined
+  /** What the id of this worker begins with. Tenants that may use its agents see it, so it should not name a machine. Default `worker`. */
+  name?: string | undefined
   /** The release of your agents, for the list of workers. Default: the version of this package. */
   version?: string | undefined
   /** Turns at a time. Default 20. */
@@ -85,6 +86,7 @@ export function createWorker(options: WorkerOptions): Worker {
     url,
     key,
     log = createLineLogger(),
+    name = 'worker',
     version = manifest.version,
     concurrency = 20,
     heartbeatMs = 5_000,
@@ -99,7 +101,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const duplicate = agents.find(({ name }, i) => agents.findIndex(other => other.name === name) !== i)
   if (duplicate) throw new RivuletError('validation_failed', `Two agents are named ${duplicate.name}`)
 
-  const id = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
+  const id = `${name}-${process.pid}-${randomUUID().slice(0, 8)}`
   const server = createServerCalls({ url, key })
   const transport = openTransport({
     onOver: turnId => {

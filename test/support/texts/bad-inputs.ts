@@ -62,6 +62,10 @@ export const badInputs: readonly BadInput[] = [
     send: asked('GET /v1/agents', { headers: { host: '' } }),
     ...{ status: 400, code: 'bad_request', closes: true, says: /Host/ },
   },
+  {
+    ...{ row: 4, input: 'an empty Host', send: () => ['GET /healthz HTTP/1.1\r\nhost:\r\n\r\n'] },
+    ...{ status: 400, code: 'bad_request', closes: true, says: /Host/ },
+  },
   ...broken(6, 'an unknown method', 'BREW /v1/tasks HTTP/1.1\r\nhost: a\r\n\r\n'),
   {
     ...{ row: 6, input: 'CONNECT', send: () => ['CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n'], status: 400, code: 'bad_request' },

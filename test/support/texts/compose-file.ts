@@ -92,7 +92,7 @@ function fillIn(value: unknown, variables: Variables): unknown {
 }
 
 /**
- * Only `${A:-otherwise}` and `${A:?what to do}`, which no version of Compose reads differently: some look at what stands in a branch that is not
+ * Only `$$`, which is a `$`, `${A:-otherwise}` and `${A:?what to do}`, which no version of Compose reads differently: some look at what stands in a branch that is not
  * taken. What is needed and missing is an error.
  */
 function interpolate(text: string, variables: Variables): string {
@@ -100,6 +100,6 @@ function interpolate(text: string, variables: Variables): string {
     if (how === '?' && !variables[variable]) throw new Error(`${variable} is missing: ${words}`)
     return variables[variable] || words
   })
-  if (filled.includes('$')) throw new Error(`This is not understood: ${text}`)
-  return filled
+  if (filled.replaceAll('$$', '').includes('$')) throw new Error(`This is not understood: ${text}`)
+  return filled.replaceAll('$$', '$')
 }

@@ -84,7 +84,7 @@ test('a token counts for its task by capitals too, only while its key would do, 
   expect([await ask(app, sign({ subject: 'anna' })), await ask(app, sign({ subject: 'revoked' }))]).toEqual([200, 401])
 })
 
-test('each key, and each task of a key’s tokens, has a rate of its own; workers have none', async () => {
+test('each key, and each task of a key’s tokens, has a rate of its own; the keys of workers have none', async () => {
   const app = serve({ config: { access: { scope: 'tasks:read', token: 'read' } } }, { burst: 2 })
   const token = sign()
   const replies = []
@@ -115,7 +115,9 @@ test.each([
   ['localhost', 200],
   ['[::1]:4000', 200],
   ['app.localhost:4000', 200],
-  ['devbox', 200],
+  ['devbox', 403],
+  ['evil', 403],
+  ['evil:4000', 403],
   ['evil.example', 403],
   ['localhost.evil.example:4000', 403],
 ])('without keys, a request for %s gets %d', async (host, status) => {

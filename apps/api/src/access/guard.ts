@@ -83,7 +83,8 @@ export function guardRoutes(
   ): Promise<void> {
     const [, kind] = /\/v1\/(tasks|schedules|webhooks|files)\/:id/.exec(url) ?? []
     const named = agent ?? model
-    if (access?.scope === 'admin') throw new RivuletError('forbidden', 'A key that is limited to agents cannot administer its tenant')
+    if (access?.scope === 'admin' || access?.scope === 'metrics')
+      throw new RivuletError('forbidden', 'A key that is limited to agents cannot administer its tenant')
     if (kind && !(await isWithin(principal, kind as OwnedKind, id)))
       throw kind === 'tasks' ? taskNotFound() : new RivuletError('not_found', `No such ${kind.slice(0, -1)}`)
     if (named !== undefined && !mayUse(principal, named)) throw new RivuletError('not_found', 'No such agent')
@@ -117,8 +118,7 @@ const mark = 'isGuarded'
 
 /** Without keys, a foreign page could point its own domain at this machine (DNS rebinding). */
 function local({ headers: { host } }: FastifyRequest): Principal {
-  const name = hostNameOf(host)
-  if (name.includes('.') && !isOfThisMachine(name))
+  if (!isOfThisMachine(hostNameOf(host)))
     throw new RivuletError('forbidden', 'An API without keys accepts only the names of this machine in Host')
   return localCaller
 }

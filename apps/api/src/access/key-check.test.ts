@@ -34,7 +34,10 @@ test('the database holds neither the key nor its secret', async () => {
 
 test('the keys of the environment are of the default tenant: one may do everything, the other is a worker', async () => {
   const { keys } = await open()
-  expect(await keys.check('root of all')).toMatchObject({ tenant: 'default', scopes: ['tasks:read', 'tasks:write', 'admin', 'worker'] })
+  expect(await keys.check('root of all')).toMatchObject({
+    tenant: 'default',
+    scopes: ['tasks:read', 'tasks:write', 'admin', 'metrics', 'worker'],
+  })
   expect(await keys.check('for workers')).toMatchObject({ tenant: 'default', scopes: ['worker'] })
 })
 

@@ -127,8 +127,17 @@ function principalOf(row: FoundKey | undefined): Principal | null {
   if (!row?.isLive) return null
   const { tenant, scopes: granted, id: key, expiresAt, expiresInMs } = row
   const end = expiresInMs === null ? {} : { liveUntil: performance.now() + expiresInMs }
-  const work = granted.includes('worker') ? { allTenants: row.allTenants } : {}
-  return { tenant, scopes: granted, key, expiresAt, ...end, isRoot: false, ...(row.agents && { agents: row.agents }), ...work }
+  const isOfAll = granted.includes('worker') || granted.includes('metrics')
+  return {
+    tenant,
+    scopes: granted,
+    key,
+    expiresAt,
+    ...end,
+    isRoot: false,
+    ...(row.agents && { agents: row.agents }),
+    ...(isOfAll && { allTenants: row.allTenants }),
+  }
 }
 
 /** A principal that is remembered ends with its key. */

@@ -15,7 +15,7 @@ export type Principal = {
   liveUntil?: number
   /** The installation's own, from the environment: the limits of a key do not hold for it. */
   isRoot: boolean
-  /** For the scope `worker`: whether the key works for all tenants, or for its own. */
+  /** For the scopes `worker` and `metrics`: whether the key is for all tenants, or for its own. */
   allTenants?: boolean
   /** The agents that the key is limited to, for its caller and for a worker; null or absent: none. */
   agents?: readonly string[] | null

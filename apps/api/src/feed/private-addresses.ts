@@ -25,14 +25,17 @@ for (const [network, prefix] of [
 ] as const)
   blocked.addSubnet(network, prefix, 'ipv4')
 for (const [network, prefix] of [
-  ['::', 128],
-  ['::1', 128],
+  // The unspecified address, this machine, and IPv4 inside IPv6 as `::127.0.0.1`.
+  ['::', 96],
   // IPv4 inside IPv6, in ways that a router may translate back.
+  ['::ffff:0:0:0', 96],
   ['64:ff9b::', 96],
   ['64:ff9b:1::', 48],
   ['2002::', 16],
   ['2001::', 23],
   ['2001:db8::', 32],
+  ['3fff::', 20],
+  ['5f00::', 16],
   ['100::', 64],
   ['fc00::', 7],
   ['fe80::', 10],

@@ -21,13 +21,21 @@ describe('an address', () => {
       '::ffff:a00:1',
       '64:ff9b::7f00:1',
       '2002:7f00:1::',
+      '::127.0.0.1',
+      '::a00:1',
+      '::ffff:0:127.0.0.1',
+      '::ffff:0:a00:1',
+      '3fff::1',
+      '3fff:fff::1',
+      '5f00::1',
+      '5f00:ffff::1',
     ],
     ...['not an address', ''],
   ])('%s is private', address => {
     expect(isPrivateAddress(address)).toBe(true)
   })
 
-  test.each(['1.1.1.1', '93.184.216.34', '172.32.0.1', '2606:4700::1111'])('%s is public', address => {
+  test.each(['1.1.1.1', '93.184.216.34', '172.32.0.1', '2606:4700::1111', '::ffff:1.1.1.1', '3ffe::1'])('%s is public', address => {
     expect(isPrivateAddress(address)).toBe(false)
   })
 
@@ -41,6 +49,7 @@ describe('an address', () => {
       'http://LOCALHOST.',
       'http://a.localhost',
     ],
+    ...['http://[::127.0.0.1]', 'http://[::ffff:0:127.0.0.1]', 'http://[3fff::1]', 'http://[5f00::1]'],
     ...['http://[::ffff:10.0.0.1]', 'http://metadata.google.internal', 'http://printer.local'],
   ])('%s is rejected when it is given, however it is spelled', url => {
     expect(() => requirePublicHost(url, '/url')).toThrow('Request validation failed')

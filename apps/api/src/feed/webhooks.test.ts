@@ -8,6 +8,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../../test/support/until.ts'
 import { openStore } from '../../test/open-store.ts'
+import { createVault } from '../store/access/vault.ts'
 import type { DatabaseHandle } from '../store/connection/database.ts'
 import { createDeliveries } from '../store/feed/deliveries.ts'
 import { deliveryTarget } from '../store/feed/delivery-target.ts'
@@ -71,7 +72,13 @@ describe('the target of an address', () => {
 
 /** First in a test, because it ends when the receivers are closed. */
 function start(): void {
-  const webhooks = startWebhooks({ db: database.db, logger: pino({ level: 'silent' }), metrics: createMetrics(), allowPrivate: true })
+  const webhooks = startWebhooks({
+    vault: createVault({}),
+    db: database.db,
+    logger: pino({ level: 'silent' }),
+    metrics: createMetrics(),
+    allowPrivate: true,
+  })
   onTestFinished(() => webhooks.stop())
 }
 

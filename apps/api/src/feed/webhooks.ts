@@ -4,6 +4,7 @@
  */
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
+import type { Vault } from '../store/access/vault.ts'
 import type { Database } from '../store/connection/database.ts'
 import { FairSlots } from '../store/connection/fair-slots.ts'
 import { everyTenant } from '../store/connection/tenant.ts'
@@ -23,7 +24,13 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { callWebhook, type WebhookResponse } from './webhook-request.ts'
 import { webhookHeaders } from './webhook-signature.ts'
 
-export type WebhooksDeps = { db: Database; logger: FastifyBaseLogger; metrics: Metrics; allowPrivate: boolean }
+export type WebhooksDeps = {
+  db: Database
+  vault: Pick<Vault, 'openText'>
+  logger: FastifyBaseLogger
+  metrics: Metrics
+  allowPrivate: boolean
+}
 export type Webhooks = { stop(): Promise<void> }
 
 /** The delays between attempts: about three days in all. */
@@ -38,7 +45,7 @@ const maxUnderWay = 64
 const maxOfTarget = 4
 const timeoutMs = 15_000
 
-export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDeps): Webhooks {
+export function startWebhooks({ db, vault, logger, metrics, allowPrivate }: WebhooksDeps): Webhooks {
   const stopping = new AbortController()
   const slots = new FairSlots({ max: maxUnderWay })
   const underWay = new Map<string, TenantTarget & { done: Promise<void> }>()
@@ -120,16 +127,24 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
     underWay.set(id, { tenant, target: deliveryTarget(url), done })
   }
 
-  async function deliver({ id, webhook, url, payload: body, secrets, attempts }: DueDelivery): Promise<void> {
+  async function deliver(delivery: DueDelivery): Promise<void> {
+    const { id, webhook, attempts } = delivery
     if (failpoint) await failpoint('delivery claimed')
-    const headers = webhookHeaders(secrets, { id, at: new Date(), body })
-    const response = await callWebhook({ url, headers, body, allowPrivate, timeoutMs })
+    const response = await send(delivery)
     if (failpoint) await failpoint('delivered')
     const result = resultOf(response, attempts)
     metrics.webhookAttempts.inc({ result: result.at })
     if (result.at === 'failed') logger.info({ delivery: id, webhook, attempts, ...response }, 'a webhook attempt failed')
     if (isGone(response) && webhook !== null) await disableWebhook(db, webhook)
     await settleDelivery(db, id, result)
+  }
+
+  /** A receiver would reject a delivery without its signature, so none is sent. */
+  async function send({ id, tenant, url, payload: body, secrets }: DueDelivery): Promise<WebhookResponse> {
+    const opened = secrets.flatMap(secret => vault.openText(tenant, secret) ?? [])
+    if (opened.length < secrets.length) return { error: 'No SECRETS_KEY decrypts the secret of this webhook; rotate it' }
+    const headers = webhookHeaders(opened, { id, at: new Date(), body })
+    return callWebhook({ url, headers, body, allowPrivate, timeoutMs })
   }
 }
 

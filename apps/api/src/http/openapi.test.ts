@@ -109,7 +109,7 @@ describe('who may call', () => {
     ['POST /v1/tasks', [{ key: ['tasks:write'] }]],
     ['POST /v1/tasks/{id}/turns', [{ key: ['tasks:write'] }, { token: ['send'] }]],
     ['GET /v1/tasks/{id}/events', [{ key: ['tasks:read'] }, { token: ['read'] }, { tokenInQuery: ['read'] }]],
-    ['GET /metrics', [{ key: ['admin'] }]],
+    ['GET /metrics', [{ key: ['metrics'] }]],
     ['POST /internal/claim', [{ key: ['worker'] }]],
   ])('%s: %j', (route, callers) => {
     expect(operations().find(each => each.route === route)?.callers).toEqual(callers)

@@ -36,8 +36,12 @@ export function addKeysCommands(program: Command, context: Context): void {
       .command('create')
       .description('create a key and show it once')
       .option('--tenant <tenant>', 'the tenant of the key (default: that of the calling key, or default)')
-      .option('--scope <scope>', 'tasks:read, tasks:write, admin or worker (repeatable; default: tasks:read and tasks:write)', append)
-      .option('--all-tenants', 'with the scope worker: allow the turns of all tenants')
+      .option(
+        '--scope <scope>',
+        'tasks:read, tasks:write, admin, metrics or worker (repeatable; default: tasks:read and tasks:write)',
+        append,
+      )
+      .option('--all-tenants', 'with the scope worker or metrics: for all tenants')
       .option('--agent <agent>', 'allow only this agent and its tasks (repeatable; default: all)', append)
       .option('--agents <agents>', 'the same for several, separated by commas', appendAll)
       .option('--name <name>', 'a description of the key')
@@ -142,7 +146,7 @@ function checked<T>(schema: z.ZodType<T>, request: object): T {
 /** What a worker with this key may run, and a caller use. */
 function workOf({ tenant, scopes, allTenants, agents }: Key): string {
   const names = agents ? [`(${agents.join(' ')})`] : []
-  if (!scopes.includes('worker')) return names[0] ?? '-'
+  if (!scopes.includes('worker') && !scopes.includes('metrics')) return names[0] ?? '-'
   return [allTenants ? 'all tenants' : tenant, ...names].join(' ')
 }
 

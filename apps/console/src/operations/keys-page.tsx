@@ -14,7 +14,7 @@ import { useNow } from '../shell/hooks/use-now.ts'
 import { age } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 
-const scopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
+const scopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'metrics', 'worker']
 
 export function KeysPage() {
   const client = useClient()

@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { agentNameSchema, nameSchema } from './ids.ts'
 
-/** The permissions of a key. `admin` includes both scopes of tasks; `worker` is for `/internal` alone. */
-export const scopes = ['tasks:read', 'tasks:write', 'admin', 'worker'] as const
+/** The permissions of a key. `admin` includes all but `worker`, which is for `/internal` alone; `metrics` is for a scraper. */
+export const scopes = ['tasks:read', 'tasks:write', 'admin', 'metrics', 'worker'] as const
 export const scopeSchema = z.enum(scopes)
 
 export const keyIdSchema = z.string().regex(/^[0-9a-f]{16}$/, 'The id of a key has 16 characters of 0-9 and a-f')
@@ -21,7 +21,7 @@ export const keySchema = z.object({
   lastUsedAt: time.optional(),
   /** The key that a rotation created in place of this one. */
   replacedBy: keyIdSchema.optional(),
-  /** Only with the scope `worker`: the key is valid for all tenants. */
+  /** Only with the scopes `worker` and `metrics`: the key is valid for all tenants. */
   allTenants: z.boolean().optional(),
   /** The key is valid only for these agents and their tasks. */
   agents: z.array(agentNameSchema).optional(),

@@ -21,8 +21,8 @@ export const createKeyBody = z
   })
   .superRefine(({ scopes, tenant, allTenants, agents }, context) => {
     const reject = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message })
-    const isForWorkers = scopes.includes('worker')
-    if (allTenants && !isForWorkers) reject('allTenants', 'Only a key with the scope worker can be valid for all tenants')
+    const isOfAll = scopes.includes('worker') || scopes.includes('metrics')
+    if (allTenants && !isOfAll) reject('allTenants', 'Only a key with the scope worker or metrics can be valid for all tenants')
     if (agents && scopes.includes('admin'))
       reject('agents', 'A key with the scope admin cannot be limited to agents, because it manages all keys')
     if (allTenants && tenant !== undefined) reject('allTenants', 'Use either tenant or allTenants')

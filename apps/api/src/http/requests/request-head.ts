@@ -21,7 +21,7 @@ export function checkHeads(app: FastifyInstance): void {
       reply.header('connection', 'close')
       throw new RivuletError('headers_too_large', messages.headers_too_large)
     }
-    if (headers.host === undefined && httpVersion === '1.1') {
+    if (!headers.host && httpVersion === '1.1') {
       reply.header('connection', 'close')
       throw new RivuletError('bad_request', 'Missing Host header')
     }

@@ -11,11 +11,13 @@ import {
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { listAgents } from '../../store/agents/agents.ts'
+import { isInstallations } from '../../access/principal.ts'
+import { agentNames, listAgents } from '../../store/agents/agents.ts'
 import { listVersions } from '../../store/agents/versions.ts'
 import { listWorkers } from '../../store/agents/workers.ts'
 import { readActivity } from '../../store/reads/activity.ts'
 import { groupErrors } from '../../store/reads/error-groups.ts'
+import { metricsOfAgents } from '../../telemetry/agent-metrics.ts'
 import type { Services } from '../services.ts'
 
 export function agentRoutes(scope: FastifyInstance, { listsFor, config: { leaseMs } }: Services): void {
@@ -68,13 +70,15 @@ export function operationRoutes(app: FastifyInstance, { unready }: Services): vo
   })
 }
 
-/** The metrics cover all tenants, so they need the scope `admin`. */
-export function metricsRoute(scope: FastifyInstance, { metrics, sampleMetrics }: Services): void {
-  const config = { access: { scope: 'admin' } } as const
+/** The metrics cover all tenants. The keys of one tenant get them without the series of agents, models and versions that may be others'. */
+export function metricsRoute(scope: FastifyInstance, { metrics, sampleMetrics, databaseFor }: Services): void {
+  const config = { access: { scope: 'metrics' } } as const
   const text = { description: 'In the format of Prometheus', content: { 'text/plain': { schema: z.string() } } }
-  scope.get('/metrics', { config, schema: { tags: ['operations'], response: { 200: text } } }, async (_, reply) => {
-    await sampleMetrics()
+  scope.get('/metrics', { config, schema: { tags: ['operations'], response: { 200: text } } }, async ({ principal }, reply) => {
+    const { tenant } = principal
+    const [agents] = await Promise.all([isInstallations(principal) ? null : agentNames(databaseFor(tenant), tenant), sampleMetrics()])
     reply.header('content-type', metrics.registry.contentType)
-    return metrics.registry.metrics()
+    const text = await metrics.registry.metrics()
+    return agents ? metricsOfAgents(text, new Set(agents)) : text
   })
 }

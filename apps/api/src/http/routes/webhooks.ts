@@ -34,7 +34,7 @@ const deliveryParams = params.extend({ delivery: idSchema })
 const tags = ['webhooks']
 
 export function webhookRoutes(scope: FastifyInstance, services: Services): void {
-  const { databaseFor, config } = services
+  const { databaseFor, config, vault } = services
   const { audited } = createAudit(services)
   const { allowPrivate, perTenant } = config.webhooks
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -46,7 +46,8 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     const { url, events, agent = null, secret = createWebhookSecret() } = request.body
     rejectIdempotencyKey(request)
     if (!allowPrivate) requirePublicHost(url, '/url')
-    const row = await insertWebhook(databaseFor(tenant), tenant, { url, events: [...new Set(events)], agent, secret }, perTenant)
+    const wanted = { url, events: [...new Set(events)], agent, secret: vault.sealText(tenant, secret) }
+    const row = await insertWebhook(databaseFor(tenant), tenant, wanted, perTenant)
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${perTenant} webhooks (MAX_WEBHOOKS_PER_TENANT)`)
     return reply
       .header('cache-control', 'no-store')
@@ -72,7 +73,8 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     if (body.agent !== undefined) requireOwnAgent(principal, body.agent)
     if (body.url !== undefined && !allowPrivate) requirePublicHost(body.url, '/url')
     const secret = body.secret === true ? createWebhookSecret() : body.secret
-    const row = await updateWebhook(databaseFor(tenant), tenant, id, { ...body, secret })
+    const sealed = secret === undefined ? undefined : vault.sealText(tenant, secret)
+    const row = await updateWebhook(databaseFor(tenant), tenant, id, { ...body, secret: sealed })
     if (!row) throw noWebhook()
     return reply.header('cache-control', 'no-store').send({ webhook: toWebhook(row), ...(secret !== undefined && { secret }) })
   })

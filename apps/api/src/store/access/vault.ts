@@ -16,8 +16,18 @@ export type Vault = {
   open(tenant: Tenant, sealed: Sealed): Secrets | null
   /** The same under the current key; null as for `open`. */
   rewrap(tenant: Tenant, sealed: Sealed): Sealed | null
+  /** The same for one text, with its key; without a SECRETS_KEY the text itself. */
+  sealText(tenant: Tenant, text: string): string
+  /** Also opens a text that was stored without a SECRETS_KEY. Null as for `open`. */
+  openText(tenant: Tenant, stored: string): string | null
+  rewrapText(tenant: Tenant, stored: string): string | null
   /** The name of SECRETS_KEY_OLD. */
   oldKeyName: string | null
+}
+
+/** What a text begins with that a key of this name has sealed; without a name, that any has sealed. */
+export function sealedPrefix(keyName = ''): string {
+  return `sealed:${keyName}`
 }
 
 type Master = { name: string; bytes: Buffer }
@@ -25,7 +35,7 @@ type Master = { name: string; bytes: Buffer }
 export function createVault({ key, oldKey }: { key?: string | undefined; oldKey?: string | undefined }): Vault {
   const current = key === undefined ? null : masterOf(key)
   const old = oldKey === undefined ? null : masterOf(oldKey)
-  return { seal, open, rewrap, oldKeyName: old?.name ?? null }
+  return { seal, open, rewrap, sealText, openText, rewrapText, oldKeyName: old?.name ?? null }
 
   function seal(tenant: Tenant, secrets: Secrets): Sealed {
     const dataKey = randomBytes(32)
@@ -43,6 +53,21 @@ export function createVault({ key, oldKey }: { key?: string | undefined; oldKey?
     return opened && wrap(tenant, opened.dataKey, opened.body)
   }
 
+  function sealText(tenant: Tenant, text: string): string {
+    return current ? textOf(seal(tenant, { text })) : text
+  }
+
+  function openText(tenant: Tenant, stored: string): string | null {
+    const sealed = sealedIn(stored)
+    return sealed ? (open(tenant, sealed)?.text ?? null) : stored
+  }
+
+  function rewrapText(tenant: Tenant, stored: string): string | null {
+    const sealed = sealedIn(stored)
+    const moved = sealed && rewrap(tenant, sealed)
+    return moved && textOf(moved)
+  }
+
   function wrap(tenant: Tenant, dataKey: Buffer, body: string): Sealed {
     if (!current) throw new RivuletError('bad_request', 'This API has no SECRETS_KEY, so it cannot store secrets')
     return { key: current.name, sealed: `${encrypt(current.bytes, tenant, dataKey)}.${body}` }
@@ -54,6 +79,15 @@ export function createVault({ key, oldKey }: { key?: string | undefined; oldKey?
     const dataKey = master ? decrypt(master.bytes, tenant, wrapped) : null
     return dataKey && { dataKey, body }
   }
+}
+
+function textOf({ key, sealed }: Sealed): string {
+  return `${sealedPrefix(key)}:${sealed}`
+}
+
+function sealedIn(stored: string): Sealed | null {
+  const [, key, sealed] = stored.startsWith(sealedPrefix()) ? stored.split(':') : []
+  return key !== undefined && sealed !== undefined ? { key, sealed } : null
 }
 
 /** The name tells two keys apart, and reveals neither. */

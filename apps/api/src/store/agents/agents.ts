@@ -108,6 +108,11 @@ export function unknownAgent(): RivuletError {
   return new RivuletError('unknown_agent', 'No worker has ever registered this agent')
 }
 
+export async function agentNames(db: Database, tenant: Tenant): Promise<string[]> {
+  const rows = await db.select({ name: agents.name }).from(agents).where(isAgentOf(tenant))
+  return rows.map(({ name }) => name)
+}
+
 /** The agents that this tenant may use, with the tenant's own work; workers are counted for all tenants. */
 export async function listAgents(db: Database, tenant: Tenant, workerTimeoutMs: number): Promise<Agent[]> {
   const countTurns = (status: string) =>

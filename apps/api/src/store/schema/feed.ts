@@ -51,7 +51,7 @@ export const webhooks = pgTable(
     /** Null: all agents. */
     agent: text(),
     status: text().$type<Webhook['status']>().notNull(),
-    /** In the clear, because the server signs with it. */
+    /** Encrypted, if the API that stored it has a SECRETS_KEY (`vault.sealText`). The server signs with it. */
     secret: text().notNull(),
     oldSecret: text(),
     oldSecretUntil: time(),

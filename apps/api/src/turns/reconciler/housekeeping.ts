@@ -11,6 +11,7 @@ import type { Database } from '../../store/connection/database.ts'
 import { forgetDeliveries } from '../../store/feed/deliveries.ts'
 import { readHeldFeed } from '../../store/feed/held-feed.ts'
 import { forgetFeed } from '../../store/feed/read-feed.ts'
+import { rewrapWebhookSecrets } from '../../store/feed/webhooks.ts'
 import { removeOldTasks } from '../../store/tasks/remove-task.ts'
 import { forgetSteps } from '../../store/tasks/steps.ts'
 import { rewrapSecrets } from '../../store/tasks/task-secrets.ts'
@@ -72,11 +73,14 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
 
   /** After a rotation of SECRETS_KEY. */
   async function moveSecrets(): Promise<void> {
-    const { oldKeyName, rewrap } = vault
+    const { oldKeyName, rewrap, rewrapText } = vault
     if (oldKeyName === null) return
     let moved = 0
-    for (let last = feedBatch; last === feedBatch && !stopping.aborted; moved += last)
-      last = await rewrapSecrets(db, oldKeyName, rewrap, feedBatch)
+    const moves = [
+      () => rewrapSecrets(db, oldKeyName, rewrap, feedBatch),
+      () => rewrapWebhookSecrets(db, oldKeyName, rewrapText, feedBatch),
+    ]
+    for (const move of moves) for (let last = feedBatch; last === feedBatch && !stopping.aborted; moved += last) last = await move()
     if (moved > 0) logger.info({ moved }, 'encrypted secrets with the new SECRETS_KEY')
   }
 

@@ -146,7 +146,8 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     const task = given.task === undefined ? null : await findThread(databaseFor(request.principal), tenant, agent, given.task)
     const { message, params, task: name } = given
     const input = { type: 'text', text: message, format: 'plain' } as const
-    const body = { ...createTaskBody.parse({ agent, ...(name !== undefined && { name }) }), input, ...(params && { params }) }
+    const named = paramsOf(createTaskBody, { params: { agent, ...(name !== undefined && { name }) } })
+    const body = { ...named, input, ...(params && { params }) }
     const wanted = task ? ({ of: 'task', task, agent, input, params, ifBusy: 'decline' } as const) : ({ of: 'new task', body } as const)
     const { turn, dispatch } = await accept(request, reply, wanted)
     dispatch()

@@ -111,7 +111,7 @@ async function attack(
   path: string,
   { connections, requests }: { connections: number; requests: number },
 ): Promise<Socket[]> {
-  const bytes = `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`.repeat(requests)
+  const bytes = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`.repeat(requests)
   const sockets = Array.from({ length: connections }, () => open(api))
   for (const socket of sockets) socket.write(bytes)
   await Promise.all(sockets.map(untilReplied))
@@ -141,14 +141,14 @@ async function readSlowly(api: ApiProcess, path: string, requests: number): Prom
     socket.pause()
     setTimeout(() => socket.resume(), 150)
   })
-  const ask = `GET ${path} HTTP/1.1\r\nhost: a\r\n`
+  const ask = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n`
   socket.write(`${`${ask}\r\n`.repeat(requests - 1)}${ask}connection: close\r\n\r\n`)
   await new Promise(resolve => socket.once('close', resolve))
   return received
 }
 
 function isClosedAtOnce(socket: Socket): Promise<boolean> {
-  socket.write('GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n')
+  socket.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n')
   return new Promise(resolve => {
     socket.once('data', () => resolve(false))
     socket.once('close', () => resolve(true))

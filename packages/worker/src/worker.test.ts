@@ -36,6 +36,17 @@ test('any number of turns may wait for the server together', async () => {
   expect(warnings).toEqual([])
 })
 
+test('the id of a worker begins with its name, and does not name its machine, because tenants see it', async () => {
+  const url = await serve(() => '{}')
+  const start = (name?: string) => {
+    const worker = createWorker({ agents: [defineAgent('idle', async () => {})], redisUrl: inject('redisUrl'), url, log: silent, name })
+    onTestFinished(() => worker.stop())
+    return worker.id
+  }
+  expect(start()).toMatch(/^worker-\d+-[0-9a-f]{8}$/)
+  expect(start('pod-7d9')).toMatch(/^pod-7d9-\d+-[0-9a-f]{8}$/)
+})
+
 test('a refused write is reported by one beat, also where the next begins before that one is answered', async () => {
   const reported: number[] = []
   const held: (() => void)[] = []

@@ -143,6 +143,17 @@ test('entries are removed after their time, except the last of them, and a place
   await requireKept(database.db, first.next)
 })
 
+test('old entries are removed by their age, also where there are fewer than are removed at once', async () => {
+  await addTask('aged')
+  await database.db.update(feed).set({ at: sql`now() - interval '8 days'` })
+  await readAll()
+  await addTask('young')
+  expect(await forgetFeed(database.db, 5_000)).toBe(false)
+  const kept = await database.db.select().from(feed)
+  expect(kept.filter(({ at }) => at.getTime() < Date.now() - 86_400_000)).toHaveLength(1)
+  expect(kept).toHaveLength(3)
+})
+
 test('an open transaction that holds entries back is named, with the age of the oldest of them', async () => {
   await readAll()
   const late = await hold(async tx => void (await tx.execute(sql`select pg_current_xact_id()`)))

@@ -66,8 +66,9 @@ export async function requireKept(db: Database, after: Cursor): Promise<void> {
  */
 export async function forgetFeed(db: Database, limit: number): Promise<boolean> {
   const { rowCount } = await db.execute(sql`
-    with edge as (select xid, seq, at from ${feed} order by xid, seq offset ${limit} limit 1)
-    delete from ${feed} using edge where (${feed.xid}, ${feed.seq}) < (edge.xid, edge.seq) and edge.at < ${msAgo(feedRetentionMs)}
+    with first as (select xid, seq, at from ${feed} order by xid, seq limit ${limit + 1}),
+      edge as (select xid, seq from first where at < ${msAgo(feedRetentionMs)} order by xid desc, seq desc limit 1)
+    delete from ${feed} using edge where (${feed.xid}, ${feed.seq}) < (edge.xid, edge.seq)
   `)
   return rowCount === limit
 }

@@ -51,13 +51,27 @@ test('a beat that fails is retried, and its count of refused writes is reported 
   const { leases, failures } = open(server.url)
   server.respond(null)
   leases.noteFenced()
-  await until('it has failed', () => failures.length > 1)
-  expect(failures[0]).toBe('not now')
+  await until('it has failed again', () => server.count() > 3)
+  expect(failures).toEqual(['not now'])
   server.respond({ lost: [] })
   await until('the server has its report', async () => (await server.replied('heartbeat')).some(body => body.fenced === 1))
   const before = server.count()
   await until('others have followed', () => server.count() > before + 4)
   expect((await server.replied('heartbeat')).reduce((sum, { fenced }) => sum + fenced, 0)).toBe(1)
+})
+
+test('failures in a row are reported once, and again after a beat that succeeded', async () => {
+  const server = await startServer()
+  const { failures } = open(server.url)
+  for (const count of [1, 2]) {
+    server.respond(null)
+    const failed = server.count()
+    await until('beats have failed', () => server.count() > failed + 4)
+    expect(failures).toHaveLength(count)
+    server.respond({ lost: [] })
+    const accepted = (await server.replied('hello')).length
+    await until('a beat has succeeded', async () => (await server.replied('hello')).length > accepted + 1)
+  }
 })
 
 test('a beat that one server does not accept goes to another that the worker knows', async () => {

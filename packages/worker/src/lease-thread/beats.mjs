@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Heartbeats: every `heartbeatMs`, one that renews the leases of all held turns, then a hello. A beat that fails is retried after a fifth of that
- * time. A beat that hangs does not delay the next one.
+ * time, and after ever longer pauses while no turn is held, because there is no lease to renew. A beat that hangs does not delay the next one. The first
+ * of several failures in a row is reported.
  */
 
 /** A body has at most `MAX_JSON_ITEMS` items, which is 1,000 or more, and a turn takes up to six of them. */
@@ -23,6 +24,7 @@ export function startBeats({ post, options, held, tell }) {
   const { worker, hello, heartbeatMs } = options
   let fenced = 0
   let failedBeats = 0
+  let failures = 0
   let isStopped = false
   /** @type {NodeJS.Timeout | undefined} */
   let again
@@ -46,12 +48,15 @@ export function startBeats({ post, options, held, tell }) {
     try {
       await renew()
       if (hello) await post('hello', hello)
+      failures = 0
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       if (error instanceof Error && 'code' in error && error.code === 'forbidden') return tell({ refused: reason })
-      tell({ failed: reason })
+      failures += 1
+      if (failures === 1) tell({ failed: reason })
       clearTimeout(again)
-      again = setTimeout(() => void beat(), heartbeatMs / 5)
+      const factor = held.size > 0 ? 1 : Math.min(2 ** (failures - 1), 5)
+      again = setTimeout(() => void beat(), (heartbeatMs / 5) * factor)
     } finally {
       failedBeats -= 1
     }

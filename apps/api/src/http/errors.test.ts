@@ -7,6 +7,20 @@ import { handleErrors } from './errors.ts'
 const secret = 'connect ECONNREFUSED postgres://app:hunter2@db-7.internal:5432'
 const asError = (fields: object) => Object.assign(new Error(secret), fields)
 
+test('the message of an error with details has the first of them, without the input', async () => {
+  const app = fastify()
+  handleErrors(app)
+  const details = [
+    { path: `/${secret}/agent`, reason: 'Must be a text' },
+    { path: '/input', reason: 'Is missing' },
+  ]
+  app.get('/', () => Promise.reject(new RivuletError('validation_failed', 'Request validation failed', { details })))
+  const { error } = (await app.inject('/')).json()
+  expect(error.message).toMatch(/^Request validation failed: \/.*agent: Must be a text$/)
+  expect(error.message).not.toContain('hunter2')
+  expect(error.details).toHaveLength(2)
+})
+
 test.each<[string, unknown, number, string]>([
   ['an exception', new Error(secret), 500, 'internal'],
   ['an exception that brings a status', asError({ statusCode: 502 }), 500, 'internal'],

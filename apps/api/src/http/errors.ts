@@ -10,7 +10,16 @@ export function sendError(reply: FastifyReply, error: RivuletError, body?: objec
   const { status = 500, afterSeconds } = error.row
   reply.errorCode = error.code
   if (afterSeconds !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', String(afterSeconds))
-  return reply.status(status).send(body ?? errorBody(error.code, error.publicMessage, reply.request.id, error.details))
+  return reply.status(status).send(body ?? errorBody(error.code, messageWithReason(error), reply.request.id, error.details))
+}
+
+const maxMessage = 250
+
+/** Many programs show the message alone, so it has the first reason. */
+function messageWithReason({ code, publicMessage, details: [first] = [] }: RivuletError): string {
+  if (!first || code !== 'validation_failed') return publicMessage
+  const { path, reason } = withoutInput(first)
+  return `${publicMessage}: ${path}: ${reason}`.slice(0, maxMessage)
 }
 
 export function errorBody(code: ErrorCode, message: string, requestId: string, details?: readonly ErrorDetail[]) {

@@ -27,6 +27,15 @@ test('what does not fit is named, and what the server says cannot leave its line
   )
 })
 
+test('what the message names already is not repeated', () => {
+  const details = [
+    { path: '/priority', reason: 'too big' },
+    { path: '/agent', reason: 'missing' },
+  ]
+  const error = new RivuletError('validation_failed', 'Request validation failed: /priority: too big', { details })
+  expect(sentenceOf(error, url)).toBe('Request validation failed: /priority: too big; /agent: missing')
+})
+
 test('anything else speaks for itself', () => {
   expect(sentenceOf(new Error('out of paper'), url)).toBe('out of paper')
   expect(sentenceOf('just text', url)).toBe('just text')

@@ -8,7 +8,9 @@ export function sentenceOf(error: unknown, url: string): string {
 }
 
 function sentenceOfRejection(error: RivuletError, url: string): string {
-  const details = error.details?.map(({ path, reason }) => (path ? `${path}: ${reason}` : reason)).join('; ')
+  const details = error.details?.map(({ path, reason }) => (path ? `${path}: ${reason}` : reason)) ?? []
+  // The message of a newer API ends with the first.
+  const isNamed = details[0] !== undefined && error.message.endsWith(details[0])
   switch (error.code) {
     case 'unreachable':
       if (isRefused(error)) return `No Rivulet at ${url}: start one with npm start`
@@ -16,7 +18,7 @@ function sentenceOfRejection(error: RivuletError, url: string): string {
     case 'unauthorized':
       return `Rivulet at ${url} requires a key: set --key or RIVULET_KEY`
     default:
-      return details ? `${error.message}: ${details}` : error.message
+      return isNamed ? [error.message, ...details.slice(1)].join('; ') : [error.message, details.join('; ')].filter(Boolean).join(': ')
   }
 }
 

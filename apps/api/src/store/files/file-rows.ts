@@ -69,13 +69,13 @@ export async function findFiles(
 
 export async function getFile(db: Database, tenant: Tenant, id: FileId, task: TaskId | null = null): Promise<FileRow> {
   const [file] = await findFiles(db, tenant, [id], task)
-  if (!file) throw fileNotFound()
+  if (!file) throw fileNotFound(task)
   return file
 }
 
 /** The same for an unknown file, for one of another tenant, and for one of another task. */
-export function fileNotFound(): RivuletError {
-  return new RivuletError('not_found', 'No such file')
+export function fileNotFound(task: TaskId | null = null): RivuletError {
+  return new RivuletError('not_found', task === null ? 'No such file' : 'The task refers to no such file')
 }
 
 function belongsTo(db: Database | Transaction, task: TaskId): SQL | undefined {

@@ -5,8 +5,8 @@
 import { RivuletError, type TaskId } from '@rivulet/protocol'
 import type { Database, Transaction } from '../connection/database.ts'
 
-/** Longer than a transaction waits for a row that another process holds. */
-const patienceMs = 10_000
+/** For as long as our client waits for a response: a hundred calls take 20 s on a busy machine. */
+const patienceMs = 30_000
 
 export class TaskLine {
   readonly #patienceMs: number

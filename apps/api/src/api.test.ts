@@ -74,7 +74,7 @@ describe('too much work', () => {
     await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
   })
 
-  test('[input 35] a tenant with too many turns: its new work is refused, but no repetition and no interrupt; those of another do not count', async () => {
+  test('[input 35] a tenant with too many turns: its new work is refused, also by an interrupt, but no repetition; those of another do not count', async () => {
     const { client } = await startWithAgent({ MAX_TURNS_PER_TENANT: '2' })
     await client.createTask({ ...idle, delayMs: 60_000 })
     const key = { 'idempotency-key': 'again' }
@@ -87,7 +87,7 @@ describe('too much work', () => {
     const again = await client.post('/v1/tasks', idle, key)
     expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
     const interrupt = await client.post(`/v1/tasks/${accepted.task.id}/turns`, { input: 'instead', ifBusy: 'interrupt' })
-    expect(interrupt.status).toBe(202)
+    expect(interrupt.status).toBe(429)
     await query("update turns set tenant = 'acme'")
     await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
   })

@@ -263,7 +263,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
       metrics,
     }
     webhooks = startWebhooks({ db, vault, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
-    schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns })
+    schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns, admit: capacity.admit })
     reconciler = startReconciler({ ...parts, vault, leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs, auditRetentionMs })
   }
 

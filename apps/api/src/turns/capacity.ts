@@ -1,6 +1,6 @@
 /**
  * Decides whether the API accepts new work: Redis has free memory, not too many turns wait, and a tenant is within its quota. It is checked once
- * a second, not per request.
+ * a second, not per request; for a tenant that is near its quota, also in the transaction of each turn, so that turns that come together do not exceed it.
  *
  * Running turns continue: only new work is rejected, early enough that accepted work can end. A limit that cannot be checked rejects nothing:
  * while Redis is unavailable, tasks are accepted and wait, and without Postgres no task can be accepted anyway.
@@ -8,10 +8,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisMemory } from '@rivulet/broker'
 import { RivuletError } from '@rivulet/protocol'
-import type { Database } from '../store/connection/database.ts'
-import { countWaiting, fullTenants } from '../store/reads/waiting-turns.ts'
+import type { Database, Transaction } from '../store/connection/database.ts'
+import { lockQuota } from '../store/connection/quota-lock.ts'
+import { countUnfinished, countWaiting, exceedsTurns } from '../store/reads/waiting-turns.ts'
 
 const sampleMs = 1_000
+/** A tenant can add fewer turns than this between two checks. */
+const nearTurns = 10_000
 
 export type CapacityLimits = {
   /** Turns that are due and wait. */
@@ -27,6 +30,10 @@ export type Capacity = {
   rejection(): RivuletError | null
   /** Why no more work of this tenant is taken, or null. */
   rejectionOf(tenant: string): RivuletError | null
+  /** Whether turns of this tenant have to be admitted. */
+  isNearQuota(tenant: string): boolean
+  /** In the transaction that has added turns of this tenant, as its last step: rejects them if the tenant has more than it may. */
+  admit(tx: Transaction, tenant: string): Promise<void>
   /** The part of its memory that Redis uses; null where it has no limit, or where that is not known. */
   redisMemory(): number | null
   /** Turns that are due and wait, counted up to the limit; null where that is not known. */
@@ -44,10 +51,11 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
   const stopping = new AbortController()
   let memory: number | null = null
   let waiting: number | null = null
-  let full: ReadonlySet<string> = new Set()
+  /** Of the tenants that are near their quota; null: not known yet. */
+  let unfinished: ReadonlyMap<string, number> | null = null
   const watching = watch()
 
-  return { rejection, rejectionOf, redisMemory: () => memory, waiting: () => waiting, close }
+  return { rejection, rejectionOf, isNearQuota, admit, redisMemory: () => memory, waiting: () => waiting, close }
 
   function rejection(): RivuletError | null {
     if (memory !== null && memory >= limits.redisMemory) {
@@ -63,7 +71,20 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
   }
 
   function rejectionOf(tenant: string): RivuletError | null {
-    if (!full.has(tenant)) return null
+    return (unfinished?.get(tenant) ?? 0) < limits.turnsPerTenant ? null : quotaExceeded()
+  }
+
+  function isNearQuota(tenant: string): boolean {
+    return limits.turnsPerTenant <= nearTurns || !unfinished || unfinished.has(tenant)
+  }
+
+  async function admit(tx: Transaction, tenant: string): Promise<void> {
+    if (!isNearQuota(tenant)) return
+    await lockQuota(tx, tenant, 'turns')
+    if (await exceedsTurns(tx, tenant, limits.turnsPerTenant)) throw quotaExceeded()
+  }
+
+  function quotaExceeded(): RivuletError {
     return new RivuletError(
       'quota_exceeded',
       `${limits.turnsPerTenant} turns of this tenant have not ended, the maximum (MAX_TURNS_PER_TENANT)`,
@@ -86,7 +107,7 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
   }
 
   async function lookAtTenants(): Promise<void> {
-    full = await fullTenants(db, limits.turnsPerTenant).catch(() => full)
+    unfinished = await countUnfinished(db, Math.max(1, limits.turnsPerTenant - nearTurns)).catch(() => unfinished)
   }
 
   async function close(): Promise<void> {

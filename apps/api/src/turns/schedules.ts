@@ -21,7 +21,7 @@ const pollMs = 1_000
 /** No caller makes a schedule run at its time, so the audit log has no entry. */
 const unaudited = async () => {}
 
-export function startSchedules({ db, ending, relay, logger, maxQueuedTurns }: SchedulesDeps): Schedules {
+export function startSchedules({ db, ending, relay, logger, maxQueuedTurns, admit }: SchedulesDeps): Schedules {
   const stopping = new AbortController()
   const running = loop()
   return {
@@ -34,7 +34,11 @@ export function startSchedules({ db, ending, relay, logger, maxQueuedTurns }: Sc
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
-        const deps: ScheduleDeps = { maxQueuedTurns, interrupt: (tx, tenant, task) => ending.beginInterrupt(tx, tenant, task, unaudited) }
+        const deps: ScheduleDeps = {
+          maxQueuedTurns,
+          admit,
+          interrupt: (tx, tenant, task) => ending.beginInterrupt(tx, tenant, task, unaudited),
+        }
         for (let run = await runDueSchedule(db, deps); run && !stopping.signal.aborted; run = await runDueSchedule(db, deps))
           if (run !== 'ran before') await complete(run)
       } catch (error) {

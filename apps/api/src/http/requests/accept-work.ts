@@ -67,7 +67,7 @@ export function createAcceptWork(
     const { agent, concurrencyKey = null, delayMs } = body
     if (!mayUse(request.principal, agent)) throw unknownAgent()
     const rank = delayMs === 0 ? backlog.takeDirect({ tenant, agent, concurrencyKey }) : null
-    const fresh = await acceptance.accept(tenant, body, keyOf(request), { traceparent, rank })
+    const fresh = capacity.isNearQuota(tenant) ? null : await acceptance.accept(tenant, body, keyOf(request), { traceparent, rank })
     if (fresh) {
       const { accepted: work, intent } = fresh
       return { response: { ...fresh.response, replayed: false }, work, dispatch: intent ? () => relay.send(intent) : relay.kick }
@@ -101,6 +101,7 @@ export function createAcceptWork(
     let work: Work | undefined
     const commitOnce = async (tx: Transaction) => {
       work = await commit(tx)
+      if (work.isQueued) await capacity.admit(tx, request.principal.tenant)
       return respond(work)
     }
     const response = await respondOnce(databaseFor(request.principal.tenant), request, commitOnce, { task: held })

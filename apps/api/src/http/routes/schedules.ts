@@ -43,7 +43,7 @@ const tags = ['schedules']
 const changed = { tags, params, response: { 200: scheduleResponse } }
 
 export function scheduleRoutes(scope: FastifyInstance, services: Services): void {
-  const { databaseFor, ending, relay, config } = services
+  const { databaseFor, ending, relay, capacity, config } = services
   const { audited, note } = createAudit(services)
   const { limits, webhooks, maxSchedules } = config
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -107,7 +107,7 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
       const schedule = found(await lockSchedule(tx, tenant, request.params.id))
       const interrupt: ScheduleDeps['interrupt'] = (inner, owner, task) =>
         ending.beginInterrupt(inner, owner, task, note(request, interruption(task)))
-      const created = await createRun(tx, schedule, new Date(), { maxQueuedTurns: limits.queuedTurns, interrupt })
+      const created = await createRun(tx, schedule, new Date(), { maxQueuedTurns: limits.queuedTurns, admit: capacity.admit, interrupt })
       if (!created) throw new RivuletError('in_flight', 'The schedule was triggered in the same millisecond')
       interrupted = created.interrupted
       return { status: 202, body: { run: toScheduleRun(created.run) } as Json }

@@ -3,6 +3,7 @@ import type { ListKeys, Scope } from '@rivulet/protocol'
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
+import { lockQuota } from '../connection/quota-lock.ts'
 import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
 import { keys } from '../schema.ts'
 import type { AuditedChange, Auditor } from './audit.ts'
@@ -158,10 +159,9 @@ export async function changeDigest(db: Database, id: string, { from, to }: { fro
 /** Neither revoked nor expired. */
 const isLive = and(isNull(keys.revokedAt), or(isNull(keys.expiresAt), gt(keys.expiresAt, sql`now()`)))
 
-/** Creations of keys for one tenant wait for each other until their transactions end, so together they do not pass the limit. */
 async function hasRoom(tx: Pick<Database, 'execute' | 'select'>, tenant: string, maxKeys: MaxKeys): Promise<boolean> {
   if (maxKeys === null) return true
-  await tx.execute(sql`select pg_advisory_xact_lock(${lockClass}, hashtext(${tenant}))`)
+  await lockQuota(tx, tenant, 'keys')
   const found = await tx
     .select({ id: keys.id })
     .from(keys)
@@ -169,9 +169,6 @@ async function hasRoom(tx: Pick<Database, 'execute' | 'select'>, tenant: string,
     .limit(maxKeys)
   return found.length < maxKeys
 }
-
-/** Of advisory locks by tenant; those of migrations and of the reconciler are of one number. */
-const lockClass = 7_233_485
 
 async function findManagedKey(db: Pick<Database, 'select'>, manager: Tenant, id: string): Promise<KeyRow | undefined> {
   const [row] = await db

@@ -5,6 +5,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { sealedPrefix, type Vault } from '../access/vault.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
+import { lockQuota } from '../connection/quota-lock.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { deliveries, webhooks } from '../schema.ts'
 import { deliveryTarget } from './delivery-target.ts'
@@ -18,6 +19,7 @@ const overlapMs = 24 * 3_600_000
 /** Null when the tenant has `most` webhooks already. */
 export async function insertWebhook(db: Database, tenant: Tenant, row: NewWebhookRow, most: number): Promise<WebhookRow | null> {
   return db.transaction(async tx => {
+    await lockQuota(tx, tenant, 'webhooks')
     const [{ had } = { had: 0 }] = await tx.select({ had: count() }).from(webhooks).where(isOf(tenant, webhooks.tenant))
     if (had >= most) return null
     const [created] = await tx

@@ -1,6 +1,7 @@
 /** Counts work: the waiting turns of all tenants together, and the unfinished turns of each tenant. */
-import { and, eq, gte, inArray, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
+import { and, count, eq, gte, inArray, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
 import { turns } from '../schema.ts'
 import { isDue, unfinished } from '../turns/turn-states.ts'
 
@@ -16,13 +17,24 @@ export async function countWaiting(db: Database, atMost: number): Promise<number
   return row?.count ?? 0
 }
 
-/** Tenants that have as many turns which have not ended as they may. */
-export async function fullTenants(db: Database, most: number): Promise<Set<string>> {
+/** The unfinished turns of each tenant that has at least so many. */
+export async function countUnfinished(db: Database, atLeast: number): Promise<Map<Tenant, number>> {
   const rows = await db
-    .select({ tenant: turns.tenant })
+    .select({ tenant: turns.tenant, unfinished: count() })
     .from(turns)
     .where(inArray(turns.status, unfinished))
     .groupBy(turns.tenant)
-    .having(gte(sql`count(*)`, most))
-  return new Set(rows.map(({ tenant }) => tenant))
+    .having(gte(count(), atLeast))
+  return new Map(rows.map(row => [row.tenant, row.unfinished]))
+}
+
+/** Whether a tenant has more than so many turns that have not ended. One that is being canceled does not count, so an interrupt takes its place. */
+export async function exceedsTurns(tx: Transaction, tenant: Tenant, most: number): Promise<boolean> {
+  const rows = await tx
+    .select({ one: sql`1` })
+    .from(turns)
+    .where(and(isOf(tenant, turns.tenant), inArray(turns.status, unfinished), eq(turns.canceling, false)))
+    .offset(most)
+    .limit(1)
+  return rows.length > 0
 }

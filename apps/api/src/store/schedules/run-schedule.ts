@@ -13,6 +13,8 @@ import type { ScheduleRow, ScheduleRunRow } from './schedules.ts'
 
 export type ScheduleDeps = {
   maxQueuedTurns: number
+  /** Rejects a turn beyond the quota of its tenant. */
+  admit(tx: Transaction, tenant: string): Promise<void>
   /** Begins to cancel a task, in the transaction that creates what follows it. */
   interrupt(tx: Transaction, tenant: string, task: TaskId): Promise<CancelBegun>
 }
@@ -66,6 +68,7 @@ export async function createRun(tx: Transaction, schedule: ScheduleRow, at: Date
     return await tx.transaction(async inner => {
       const interrupted = before ? await deps.interrupt(inner, tenant, before) : undefined
       const accepted = await createTask(inner, tenant, createTaskBody.parse(task), deps.maxQueuedTurns)
+      if (accepted.isQueued) await deps.admit(inner, tenant)
       const { run } = await noteRun(inner, schedule, at, { task: accepted.task.id, turn: accepted.turn?.number ?? null })
       return { run, ...(interrupted && { interrupted }) }
     })

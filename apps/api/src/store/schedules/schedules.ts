@@ -3,6 +3,7 @@ import type { CreateSchedule, ListRuns, ListSchedules, Schedule, ScheduleRun } f
 import { and, asc, count, desc, eq, gt, lt } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
+import { lockQuota } from '../connection/quota-lock.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { keepFiles } from '../files/file-references.ts'
 import { scheduleRuns, schedules } from '../schema.ts'
@@ -16,6 +17,7 @@ export async function insertSchedule(
   tenant: Tenant,
   { request, nextAt, most }: { request: CreateSchedule; nextAt: Date | null; most: number },
 ): Promise<ScheduleRow | null> {
+  await lockQuota(tx, tenant, 'schedules')
   const [{ had } = { had: 0 }] = await tx.select({ had: count() }).from(schedules).where(isOf(tenant, schedules.tenant))
   if (had >= most) return null
   const [created] = await tx.insert(schedules).values({ id: uuidv7(), tenant, request, nextAt, status: 'active' }).returning()

@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest'
-import { lastTime, nextTime, requireCronLine } from './cron-times.ts'
+import { Cron } from 'croner'
+import fc from 'fast-check'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { type CronLine, lastTime, nextTime, requireCronLine } from './cron-times.ts'
 
 function timesOf(cron: string, timezone: string, from: string, count: number): string[] {
   const times: string[] = []
@@ -50,6 +52,38 @@ test('the last time up to a moment is found from an earlier one', () => {
   expect(lastTime(line, first, new Date('2026-01-01T05:59Z')).toISOString()).toBe('2026-01-01T05:00:00.000Z')
   expect(lastTime(line, first, first)).toEqual(first)
 })
+
+test('the last time is the one that stepping through all times finds, also where clocks change', () => {
+  const crons = ['* * * * *', '*/20 * * * *', '30 2 * * *', '0 0 * * 1', '59 23 31 * *', '0 0 29 2 *', '5,50 1-3 * * *']
+  const line = fc.record({ cron: fc.constantFrom(...crons), timezone: fc.constantFrom('UTC', 'Europe/Berlin', 'Australia/Lord_Howe') })
+  const start = fc.constantFrom('2026-03-28T12:00Z', '2026-10-24T12:00Z', '2026-04-04T00:00Z', '2028-02-28T00:00Z')
+  fc.assert(
+    fc.property(line, start, fc.integer({ min: 0, max: 3 * 24 * 3_600 }), (at, from, seconds) => {
+      const first = nextTime(at, new Date(from)) ?? new Date(from)
+      const until = new Date(first.getTime() + seconds * 1_000)
+      expect(lastTime(at, first, until)).toEqual(stepThrough(at, first, until))
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('the last of a year of minutes takes a few searches, and a line that never fits takes one', () => {
+  const search = vi.spyOn(Cron.prototype, 'nextRun')
+  onTestFinished(() => search.mockRestore())
+  const line = { cron: '* * * * *', timezone: 'Europe/Berlin' }
+  const until = new Date('2027-01-01T00:00:30Z')
+  expect(lastTime(line, new Date('2026-01-01T00:00Z'), until).toISOString()).toBe('2027-01-01T00:00:00.000Z')
+  expect(search.mock.calls.length).toBeLessThan(30)
+  search.mockClear()
+  expect(() => requireCronLine({ cron: '0 0 30 2 *', timezone: 'UTC' })).toThrow('Request validation failed')
+  expect(search.mock.calls.length).toBe(1)
+})
+
+function stepThrough(line: CronLine, first: Date, until: Date): Date {
+  let last = first
+  for (let next = nextTime(line, last); next && next <= until; next = nextTime(line, last)) last = next
+  return last
+}
 
 test.each([
   ['a minute that does not exist', '61 * * * *', 'UTC', '/cron', 'minute'],

@@ -40,7 +40,7 @@ import { createFiles } from './files/files.ts'
 import { createPostgresStore } from './files/postgres-store.ts'
 import { createS3Store } from './files/s3-store.ts'
 import { createSpilling } from './files/spill.ts'
-import { createTransfers } from './files/transfers.ts'
+import { Transfers } from './files/transfers.ts'
 import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
 import { hasLiveKey } from './store/access/keys.ts'
@@ -110,7 +110,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   }
   const files = createFiles({ db, databaseFor, stores, store: bucket ? 's3' : 'postgres', logger })
   const spilling = createSpilling(files, logger)
-  const transfers = createTransfers(config.maxFileTransfers, count => metrics.fileTransfers.set(count))
+  const transfers = new Transfers(config.maxFileTransfers, count => metrics.fileTransfers.set(count))
   const backlog = watchBacklog({ db, onRoom: agent => relay.refill(agent) })
   const relay = createRelay({ db, queue, backlog, workerTimeoutMs: config.leaseMs, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })

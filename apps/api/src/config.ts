@@ -114,7 +114,7 @@ export const variables = z.object({
   MAX_CHILD_TOTAL: wholeNumber(100).describe('children of one task in all, with theirs'),
   MAX_FILE_BYTES: wholeNumber(defaultLimits.fileBytes, KiB).describe('size of one file'),
   MAX_FILE_TRANSFERS: wholeNumber(64, 4).describe(
-    'uploads and downloads of files at once, in one API process; one caller may have a quarter',
+    'uploads and downloads of files at once, in one API process, which tenants share; one caller may have a quarter',
   ),
   FILES_S3_URL: z
     .url({ protocol: /^https?$/ })

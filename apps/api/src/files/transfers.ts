@@ -1,5 +1,10 @@
-/** Uploads and downloads that are under way: how many there may be, in this process and of one caller, and their end when the process stops. */
+/**
+ * Uploads and downloads that are under way: how many there may be in this process, which tenants share, and their end when the process stops. A transfer
+ * waits a while for its tenant's share, so that callers do not have to repeat it.
+ */
 import { RivuletError } from '@rivulet/protocol'
+import { FairSlots } from '../store/connection/fair-slots.ts'
+import type { Tenant } from '../store/connection/tenant.ts'
 
 export type Transfer = {
   /** Fires when the process has waited long enough for this transfer. */
@@ -7,41 +12,60 @@ export type Transfer = {
   over(): void
 }
 
-export type Transfers = ReturnType<typeof createTransfers>
+/** Shorter than a request may take to send its body. */
+const waitMs = 5_000
 
-/** @param max at once; of one caller, a quarter of them */
-export function createTransfers(max: number, onCount: (count: number) => void) {
-  const stopping = new AbortController()
-  const callers = new Map<string, number>()
-  let count = 0
-  return { begin, close }
+export class Transfers {
+  readonly #stopping = new AbortController()
+  readonly #callers = new Map<string, number>()
+  readonly #slots: FairSlots
+  readonly #max: number
+  readonly #onCount: (count: number) => void
 
-  function begin(caller: string): Transfer {
-    const own = callers.get(caller) ?? 0
-    if (own >= Math.max(1, max / 4) || count >= max) {
-      const whose = count >= max ? 'This process' : 'A caller'
-      throw new RivuletError(
-        'overloaded',
-        `${whose} may have at most ${count >= max ? max : own} uploads and downloads at once (MAX_FILE_TRANSFERS)`,
-      )
+  /** @param max at once */
+  constructor(max: number, onCount: (count: number) => void) {
+    this.#max = max
+    this.#onCount = onCount
+    this.#slots = new FairSlots({ max, waitMs })
+  }
+
+  /** A caller may have a quarter of all transfers, with those that wait. */
+  async begin(tenant: Tenant, caller: string): Promise<Transfer> {
+    const mostOfCaller = Math.max(1, Math.floor(this.#max / 4))
+    if (this.#countOf(caller) >= mostOfCaller) throw tooMany(`A caller may have at most ${mostOfCaller}`)
+    this.#callers.set(caller, this.#countOf(caller) + 1)
+    if (!(await this.#slots.acquire(tenant, this.#stopping.signal))) {
+      this.#forget(caller)
+      throw tooMany(`This tenant has its share of the ${this.#max}`)
     }
-    callers.set(caller, own + 1)
-    onCount(++count)
+    this.#onCount(this.#slots.takenCount)
     let isOver = false
-    return { signal: stopping.signal, over }
-
-    function over(): void {
+    const over = () => {
       if (isOver) return
       isOver = true
-      const left = (callers.get(caller) ?? 1) - 1
-      if (left > 0) callers.set(caller, left)
-      else callers.delete(caller)
-      onCount(--count)
+      this.#forget(caller)
+      this.#slots.release(tenant)
+      this.#onCount(this.#slots.takenCount)
     }
+    return { signal: this.#stopping.signal, over }
+  }
+
+  #countOf(caller: string): number {
+    return this.#callers.get(caller) ?? 0
+  }
+
+  #forget(caller: string): void {
+    const left = this.#countOf(caller) - 1
+    if (left > 0) this.#callers.set(caller, left)
+    else this.#callers.delete(caller)
   }
 
   /** Those that are under way get this long. */
-  function close(graceMs: number): void {
-    setTimeout(() => stopping.abort(), graceMs).unref()
+  close(graceMs: number): void {
+    setTimeout(() => this.#stopping.abort(), graceMs).unref()
   }
+}
+
+function tooMany(whose: string): RivuletError {
+  return new RivuletError('overloaded', `${whose} uploads and downloads at once (MAX_FILE_TRANSFERS)`)
 }

@@ -85,7 +85,7 @@ export function createTransferring({ files, transfers, metrics, config: { limits
     { tenant, caller, uploadedFor }: Uploader,
     commit: Parameters<typeof files.write<T>>[2],
   ): Promise<T> {
-    const transfer = transfers.begin(caller)
+    const transfer = await transfers.begin(tenant, caller)
     try {
       const { name, mimeType, size, sha256 } = readFileHead(request.headers, limits.fileBytes)
       const { fileBytes: maxBytes, viewerStallMs: stallMs } = limits
@@ -107,8 +107,12 @@ export function createTransferring({ files, transfers, metrics, config: { limits
     const { start, end } = range ?? { start: 0, end: file.size }
     if (range) reply.status(206).header('content-range', `bytes ${start}-${end - 1}/${file.size}`)
     reply.header('content-length', end - start)
-    const transfer = transfers.begin(caller)
-    reply.raw.once('close', transfer.over)
+    // Before it waits, because the caller may leave meanwhile.
+    const left = new AbortController()
+    reply.raw.once('close', () => left.abort())
+    const transfer = await transfers.begin(file.tenant, caller)
+    if (left.signal.aborted) transfer.over()
+    else left.signal.addEventListener('abort', transfer.over)
     const pieces = counted('down', files.read(file, range))
     // The first piece now: if the store is unavailable, an error can still be sent.
     const first = await pieces.next().catch(error => {

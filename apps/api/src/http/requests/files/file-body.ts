@@ -14,8 +14,8 @@ export type BodyLimits = {
   signal: AbortSignal
 }
 
-/** So many bytes have to arrive within `stallMs`: a client that sends a byte now and then holds a place as one that sends nothing does. */
-const progressBytes = 64 * 1024
+/** The lowest speed of an upload, measured over `stallMs`: a client that sends a byte now and then holds a place as one that sends nothing does. */
+const lowestBytesPerSecond = 32 * 1024
 /** How long a refused client may go on sending. Closed at once, the connection would be reset, and the refusal lost with it. */
 const lingerMs = 2_000
 
@@ -23,6 +23,7 @@ export async function* readFileBody(request: IncomingMessage, { maxBytes, tooLar
   const endSlowBody = allowSlowBody(request.socket)
   // Not `for await`: that destroys the connection when it stops early, and the response would not be sent.
   const chunks = request[Symbol.asyncIterator]()
+  const progressBytes = (stallMs / 1_000) * lowestBytesPerSecond
   let size = 0
   let recent = 0
   // Only the time in which the client is waited for counts, not that of the store.

@@ -7,7 +7,7 @@ import type { DatabaseHandle } from '../connection/database.ts'
 import { scheduleRuns, schedules, tasks } from '../schema.ts'
 import { runDueSchedule, type ScheduleDeps } from './run-schedule.ts'
 
-const deps: ScheduleDeps = { maxQueuedTurns: 10, interrupt: () => expect.fail('There is nothing to interrupt') }
+const deps: ScheduleDeps = { maxQueuedTurns: 10, admit: async () => {}, interrupt: () => expect.fail('There is nothing to interrupt') }
 let database: DatabaseHandle
 
 beforeAll(async () => {

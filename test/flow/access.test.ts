@@ -230,7 +230,7 @@ describe('limits', () => {
       expect.stringContaining('MAX_STREAMS_PER_KEY'),
     ])
     const shed = await watch({}, `&token=${token}`)
-    expect([shed.status, await shed.text()]).toEqual([200, 'retry: 15000\n\n'])
+    expect([shed.status, await shed.text()]).toEqual([200, 'retry: 15000\n'])
     // A rejected request takes no place.
     expect((await watch({ authorization: `Bearer ${other.key}` })).status).toBe(404)
     const [guest, third] = await Promise.all([makeKey(['tasks:read'], 'default'), makeKey(['tasks:read'], 'default')])
@@ -335,7 +335,7 @@ describe('limits', () => {
     const first = await tokenOf()
     expect([await watch(first), await watch(first), await watch(first)]).toEqual([200, 200, refused('MAX_STREAMS_PER_TOKEN')])
     const shed = await fetch(`${narrow.url}/v1/tasks/${task}/events?token=${first}`)
-    expect([shed.status, await shed.text()]).toEqual([200, 'retry: 15000\n\n'])
+    expect([shed.status, await shed.text()]).toEqual([200, 'retry: 15000\n'])
     expect([await watch(await tokenOf('anna')), await watch(await tokenOf('anna')), await watch(await tokenOf('anna'))]).toEqual([
       200,
       200,

@@ -6,6 +6,8 @@ import {
   type Event,
   emptyState,
   formatCursor,
+  isMessageEvent,
+  type MessageEvent,
   origin,
   parseEvent,
   RivuletError,
@@ -50,24 +52,32 @@ export function isBeforeLog(cursor: Cursor): boolean {
  * The fold of everything from an epoch on, up to where the log turns out to have lost something, if it has.
  *
  * @param keptTo of a turn that parked: its log may continue with the message of this index, without `turn.started`
+ * @returns `misplaced`: the index of the first output that no fold takes, because the message at that index is closed, or is not the next one
  */
 export async function foldFrom(
   log: LogReader,
   task: TaskId,
   epoch: number,
   keptTo: number | null,
-): Promise<{ state: TaskState; isWhole: boolean }> {
+): Promise<{ state: TaskState; isWhole: boolean; misplaced: number | null }> {
   let state: TaskState = { ...emptyState, messagesFrom: keptTo ?? 0 }
+  let misplaced: number | null = null
   for await (const page of readLog(log, task, formatCursor(epoch, 0))) {
     for (const entry of page) {
       const event = decodeEntry(task, entry)
       let hasLost = false
       const next = event ? applyOrSkip(state, event, entry.cursor, error => (hasLost = isLoss(error))) : state
-      if (hasLost) return { state, isWhole: false }
+      if (hasLost) return { state, isWhole: false, misplaced }
+      if (next.discarded > state.discarded && event && isOutput(event)) misplaced ??= event.index
       state = next
     }
   }
-  return { state, isWhole: true }
+  return { state, isWhole: true, misplaced }
+}
+
+/** The end of a message has no text that could be lost. */
+function isOutput(event: Event): event is Exclude<MessageEvent, { type: 'message.finished' }> {
+  return isMessageEvent(event) && event.type !== 'message.finished'
 }
 
 /** Folds the entries after `from`, up to `to`, into a state that has everything before them. Null if the log has lost one of the two. */

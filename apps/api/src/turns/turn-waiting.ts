@@ -65,8 +65,10 @@ export function createTurnWaiting({ db, reader, announcer, announcing, relay, us
     if (turn.claim !== claimId) return 'superseded'
     // Its worker has parked it before, and did not receive the answer.
     if (turn.status === 'waiting' || turn.resumed === 'queued') return 'parked'
-    const state = await foldWhole(reader, turn, { epoch, appended: n })
-    if (!state) return 'gap'
+    const folded = await foldWhole(reader, turn, { epoch, appended: n })
+    // A park keeps no more than a fold takes, so output that is misplaced would be lost.
+    if (!folded || folded.misplaced !== null) return 'gap'
+    const { state } = folded
     const messages = newMessages(state, turn)
     // The worker closes its messages before it parks. One that is open has lost its end.
     if (messagesOf(state).some(({ status }) => status === 'streaming')) return 'gap'

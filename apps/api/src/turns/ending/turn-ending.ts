@@ -10,7 +10,7 @@ import { type FinishResult, finishTurn, waysToEnd } from '../../store/turns/fini
 import { aboutTurn } from '../about-turn.ts'
 import { createEndedTurns, loggedFailure } from './ended-turns.ts'
 import { createTurnCanceling, type TurnEndingDeps } from './turn-canceling.ts'
-import { closeTurn, foldWhole, joinsAndState, newMessages } from './turn-fold.ts'
+import { closeTurn, foldWhole, joinsAndState, newMessages, type WholeFold } from './turn-fold.ts'
 
 export type WorkerOutcome = FinishBody['outcome']
 
@@ -29,11 +29,13 @@ export function createTurnEnding(deps: TurnEndingDeps) {
   return { finish, ...canceling }
 
   /** The worker reports that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
-  async function finish({ turn, epoch, claim, outcome, appended, digest }: FinishRequest): Promise<Finish> {
+  async function finish({ turn, epoch, claim, outcome: reported, appended, digest }: FinishRequest): Promise<Finish> {
     // Before its log is read, because a caller that does not hold the turn must learn nothing of it.
     if (turn.claim !== claim) return superseded(turn, epoch)
-    const state = await foldWhole(reader, turn, { epoch, appended })
-    if (!state) return { result: 'gap', leavesWork: false }
+    const folded = await foldWhole(reader, turn, { epoch, appended })
+    if (!folded) return { result: 'gap', leavesWork: false }
+    const { state } = folded
+    const outcome = trueOutcome(reported, folded)
     const end = outcomeOf(outcome)
     const closed = closeTurn(state, turn, end)
     const messages = newMessages(closed.state, turn)
@@ -80,6 +82,13 @@ export function createTurnEnding(deps: TurnEndingDeps) {
     logger.warn({ ...aboutTurn(turn), epoch }, 'a worker tried to finish a turn that it no longer holds')
     return { result: 'superseded', leavesWork: true }
   }
+}
+
+/** A turn is not completed if viewers have received output that cannot be stored. */
+function trueOutcome(outcome: WorkerOutcome, { misplaced }: WholeFold): WorkerOutcome {
+  if (misplaced === null || outcome.status !== 'completed') return outcome
+  const message = `The worker sent output for message ${misplaced}, which cannot be stored: that message is closed, or is not the next one`
+  return { ...outcome, status: 'failed', stopReason: 'error', error: { code: 'index_out_of_order', message } }
 }
 
 function outcomeOf({ status, stopReason, usage, error, detail }: WorkerOutcome): Outcome {

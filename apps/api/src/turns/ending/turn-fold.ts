@@ -18,17 +18,20 @@ import type { TurnEnd } from '../../store/turns/finish-turn.ts'
 import type { Joins } from '../../store/turns/join-turns.ts'
 import { closingEvent, type KeyedEvent } from '../turn-events.ts'
 
+/** `misplaced`: the index of the first output that cannot be stored. */
+export type WholeFold = { state: TaskState; misplaced: number | null }
+
 /** What a worker has emitted under its epoch. Null when the log does not have all that it appended. */
 export async function foldWhole(
   reader: LogReader,
   { task, keptTo }: Pick<TurnRow, 'task' | 'keptTo'>,
   { epoch, appended }: { epoch: number; appended: number },
-): Promise<TaskState | null> {
-  const { state, isWhole } = await foldFrom(reader, task, epoch, keptTo)
+): Promise<WholeFold | null> {
+  const { state, isWhole, misplaced } = await foldFrom(reader, task, epoch, keptTo)
   // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
   const log = await reader.state(task)
   const isShort = !log || log.isStale || log.epoch < epoch || (log.epoch === epoch && log.number < appended)
-  return isWhole && !isShort ? state : null
+  return isWhole && !isShort ? { state, misplaced } : null
 }
 
 /** Closes what the turn has left open. */

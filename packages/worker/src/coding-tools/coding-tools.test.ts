@@ -1,8 +1,11 @@
-import { mkdtemp, readFile, realpath, symlink, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
+import { mkdtemp, open, readFile, realpath, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { call, runAgent, scriptedModel, user } from '@rivulet/agent'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type CodingToolsOptions, createCodingTools } from './coding-tools.ts'
 
 test('a file is written with its folders, edited, read and used by a command', async () => {
@@ -59,6 +62,33 @@ test('a link inside the folder is followed', async () => {
   await symlink('later', join(folder, 'link'))
   await use(folder, [call('write', { path: 'link', content: 'x' })])
   expect(await readFile(join(folder, 'later'), 'utf8')).toBe('x')
+})
+
+test.each(['no process has open', 'a process has open'])('no tool waits at a pipe that %s', async which => {
+  const folder = await newFolder()
+  const pipe = join(folder, 'pipe')
+  await promisify(execFile)('mkfifo', [pipe])
+  if (which === 'a process has open') {
+    const file = await open(pipe, constants.O_RDWR | constants.O_NONBLOCK)
+    onTestFinished(() => file.close())
+  }
+  const results = await use(folder, [
+    call('read', { path: 'pipe' }),
+    call('edit', { path: 'pipe', old: 'a', new: 'b' }),
+    call('write', { path: 'pipe', content: 'x' }),
+  ])
+  const refused = { isError: true, content: expect.stringContaining('pipe is not a regular file') }
+  expect(results).toMatchObject([refused, refused, refused])
+})
+
+test('a file of 4 MiB is read and edited, and a larger one is an error', async () => {
+  const folder = await newFolder()
+  const calls = [call('read', { path: 'f' }), call('edit', { path: 'f', old: 'end', new: 'END' })]
+  await writeFile(join(folder, 'f'), `${'x'.repeat(4 * 1024 * 1024 - 3)}end`)
+  expect(await use(folder, calls)).toMatchObject([{ isError: false }, { isError: false }])
+  await truncate(join(folder, 'f'), 4 * 1024 * 1024 + 1)
+  const refused = { isError: true, content: expect.stringContaining('f is larger than 4 MiB') }
+  expect(await use(folder, calls)).toMatchObject([refused, refused])
 })
 
 test('a command has no variables of the worker', async () => {

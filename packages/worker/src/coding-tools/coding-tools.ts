@@ -4,11 +4,12 @@
  * The first three reach no file outside the folder, also through links. `bash` begins in the folder with an empty environment, a time limit and a limit of
  * output; the operating system sets no other border, so a person approves each command, or the worker runs in a container.
  */
-import { lstat, mkdir, readFile, readlink, realpath, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readlink, realpath } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { defineTool, type Tool } from '@rivulet/agent'
 import { z } from 'zod'
 import { runCommand } from './run-command.ts'
+import { readText, writeText } from './text-file.ts'
 
 /** A result that is longer is cut, because a model has to read it. */
 const maxChars = 30_000
@@ -32,7 +33,7 @@ export async function createCodingTools(folder: string, { timeoutMs = defaultTim
       name: 'read',
       description: 'Reads a file',
       input: z.object({ path }),
-      run: async ({ path }, { signal }) => cut(await readFile(await inside(path), { encoding: 'utf8', signal })),
+      run: async ({ path }, { signal }) => cut(await readText(await inside(path), { name: path, signal })),
     }),
     write: defineTool({
       name: 'write',
@@ -41,7 +42,7 @@ export async function createCodingTools(folder: string, { timeoutMs = defaultTim
       run: async ({ path, content }, { signal }) => {
         const file = await inside(path)
         await mkdir(dirname(file), { recursive: true })
-        await writeFile(file, content, { signal })
+        await writeText(file, content, { name: path, signal })
         return `wrote ${content.length} characters to ${path}`
       },
     }),
@@ -51,9 +52,9 @@ export async function createCodingTools(folder: string, { timeoutMs = defaultTim
       input: z.object({ path, old: z.string().min(1), new: z.string() }),
       run: async ({ path, old, new: replacement }, { signal }) => {
         const file = await inside(path)
-        const parts = (await readFile(file, { encoding: 'utf8', signal })).split(old)
+        const parts = (await readText(file, { name: path, signal })).split(old)
         if (parts.length !== 2) throw new Error(`The text is ${parts.length - 1} times in ${path}: it must be there once`)
-        await writeFile(file, parts.join(replacement), { signal })
+        await writeText(file, parts.join(replacement), { name: path, signal })
         return `edited ${path}`
       },
     }),

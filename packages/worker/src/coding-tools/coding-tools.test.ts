@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { call, runAgent, scriptedModel, user } from '@rivulet/agent'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { type CodingToolsOptions, createCodingTools } from './coding-tools.ts'
 
 test('a file is written with its folders, edited, read and used by a command', async () => {
@@ -115,6 +115,37 @@ test('a command that exceeds its time is an error, and its processes end', async
   expect(result).toMatchObject({ isError: true, content: expect.stringContaining('longer than 3000 ms') })
   const pid = Number(await readFile(join(folder, 'pid'), 'utf8'))
   await expect.poll(() => isAlive(pid)).toBe(false)
+})
+
+test.each([
+  ['ends', 'echo done', { isError: false, content: { code: 0, output: expect.stringContaining('done\n') } }],
+  ['exceeds its time', 'sleep 1000', { isError: true, content: expect.stringContaining('longer than 5000 ms') }],
+])('a command that %s closes the pipes of a process that left its group', async (_, last, expected) => {
+  const folder = await newFolder()
+  const leave = `setsid sh -c 'echo $$ > pid; while sleep 0.1; do echo x; done' & until [ -s pid ]; do sleep 0.1; done`
+  const signals = vi.spyOn(process, 'kill')
+  const [result] = await use(folder, [call('bash', { command: `echo $$ > group; ${leave}; ${last}` })], { timeoutMs: 5_000 })
+  expect(result).toMatchObject(expected)
+  const [group, pid] = await Promise.all(['group', 'pid'].map(async file => Number(await readFile(join(folder, file), 'utf8'))))
+  await expect.poll(() => isAlive(pid ?? 0)).toBe(false)
+  // Once only: when the shell is reaped, another process may get its id.
+  expect(signals.mock.calls.filter(([to]) => to === -(group ?? 0))).toHaveLength(1)
+  signals.mockRestore()
+})
+
+test('a command that cannot start because too many files are open is an error, and the worker goes on', async () => {
+  const program = `
+    import { openSync } from 'node:fs'
+    import { runCommand } from ${JSON.stringify(new URL('run-command.ts', import.meta.url).href)}
+    try { for (;;) openSync('/dev/null') } catch {}
+    const options = { folder: '/', timeoutMs: 60_000, maxChars: 100, signal: new AbortController().signal }
+    const error = await runCommand('true', options).catch(error => error)
+    await new Promise(resolve => setImmediate(resolve))
+    console.log('goes on after', error.code)
+  `
+  const node = `ulimit -n 256; exec "$0" --import tsx --input-type=module -e "$1"`
+  const { stdout } = await promisify(execFile)('sh', ['-c', node, process.execPath, program])
+  expect(stdout).toBe('goes on after EMFILE\n')
 })
 
 test('an abort of the run ends its command', async () => {

@@ -91,7 +91,7 @@ const rows: Record<string, Row> = {
   'GET /v1/waits': { scope: 'tasks:read', status: 200 },
   'GET /v1/tasks/{id}/waits/{wait}': { scope: 'tasks:read', token: 'read', orToken: 'answer', status: 200 },
   'POST /v1/tasks/{id}/waits/{wait}/answer': { scope: 'tasks:write', token: 'answer', body: { action: 'accept' }, status: 200 },
-  'POST /v1/tasks/{id}/signals': { scope: 'tasks:write', token: 'send', body: { name: 'paid', data: 1 }, status: 202 },
+  'POST /v1/tasks/{id}/signals': { scope: 'tasks:write', token: 'answer', body: { name: 'paid', data: 1 }, status: 202 },
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', status: 204 },
   'PATCH /v1/tasks/{id}': { scope: 'tasks:write', body: { metadata: { a: 1 } }, status: 200 },
   'GET /v1/tasks/{id}/state': { scope: 'tasks:read', token: 'read', status: 200 },
@@ -151,7 +151,7 @@ function messageOf(messageId: string) {
 }
 
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'metrics', 'worker']
-const rights: TokenRight[] = ['read', 'send', 'cancel', 'answer']
+const rights: TokenRight[] = ['read', 'send', 'cancel', 'answer', 'params', 'rewind']
 
 let platform: Platform
 let keyring: TestKeyring

@@ -172,8 +172,8 @@ describe('a caller that may not read', () => {
     }
     const sent = { input: 'secret input', params: { secret: 3 } }
     const send = (token: string) => ask<{ turn: Turn }>('POST', `/v1/tasks/${id}/turns`, token, { body: sent })
-    expect((await send(await tokenFor(id, { can: ['read', 'send'] }))).body.turn).toMatchObject({ params: sent.params })
-    const { turn } = (await send(await tokenFor(id, { can: 'send' }))).body
+    expect((await send(await tokenFor(id, { can: ['read', 'send', 'params'] }))).body.turn).toMatchObject({ params: sent.params })
+    const { turn } = (await send(await tokenFor(id, { can: ['send', 'params'] }))).body
     expect(turn).toMatchObject({ task: id, status: 'queued' })
     expect(JSON.stringify(turn)).not.toContain('secret')
   })

@@ -89,9 +89,9 @@ test('a turn that ended before its log knew of it is announced as queued and as 
   const { task, first, reader, ...scene } = await openScene()
   const { turn } = first
   await scene.ending('noted').finish({ turn, epoch: turn.epoch, claim: 'c', outcome: { status: 'completed' }, appended: 2 })
-  await scene.ending('noted').cancel(tenant, task, {}, unaudited)
+  await scene.ending('noted').cancel({ tenant }, task, {}, unaudited)
   await scene.queue('three')
-  await scene.ending('committed').cancel(tenant, task, {}, unaudited)
+  await scene.ending('committed').cancel({ tenant }, task, {}, unaudited)
   await scene.speak(await scene.claim((await scene.queue('four')).id))
   await scene.rest()
   const events = (await reader.read(task, '0-0', 100)).map(({ json }): Event => JSON.parse(decodeByteText(json)))
@@ -115,7 +115,7 @@ async function openScene() {
   return { task: task.id, first, next, reader, ending: endingOf, lose, viewer, queue, claim, speak, stop, rest }
 
   async function queue(input: string): Promise<TurnRow> {
-    return (await db.transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input }), 10))).turn
+    return (await db.transaction(tx => createTurn(tx, { tenant }, task.id, createTurnBody.parse({ input }), 10))).turn
   }
 
   /** An API that is gone when an end has come so far. */
@@ -185,10 +185,10 @@ async function openScene() {
 
   async function stop(how: 'cancel' | 'interrupt'): Promise<void> {
     const ending = endingOf('noted')
-    if (how === 'cancel') return ending.cancel(tenant, task.id, {}, unaudited)
+    if (how === 'cancel') return ending.cancel({ tenant }, task.id, {}, unaudited)
     const { begun, third } = await db.transaction(async tx => ({
-      begun: await ending.beginInterrupt(tx, tenant, task.id, unaudited),
-      third: (await createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'three' }), 10)).turn,
+      begun: await ending.beginInterrupt(tx, { tenant }, task.id, unaudited),
+      third: (await createTurn(tx, { tenant }, task.id, createTurnBody.parse({ input: 'three' }), 10)).turn,
     }))
     await ending.completeInterrupt(begun)
     await announcing.announceQueued(third, false)

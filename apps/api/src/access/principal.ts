@@ -36,6 +36,8 @@ export type RouteAccess = {
    * names. The guard checks what a path names. Such a key gets 403 from a route with neither.
    */
   ofAgents?: true
+  /** The status of responses that have nothing but what their caller sent: callers that may not read get those, too. */
+  echoes?: 200 | 201
 }
 
 /** The ids of the keys of the environment. They stand in tokens and logs, so they say nothing about the keys themselves. */

@@ -22,11 +22,12 @@ async function newTask(tenant = 'acme'): Promise<string> {
 }
 
 async function begin(task: string, subject: string | null = null, tenant = 'acme'): Promise<TokenClaims> {
-  const startedAt = await beginTokenSession(store.databaseFor(tenant), tenant, task)
+  const startedAt = await beginTokenSession(store.databaseFor(tenant), { tenant }, task)
   return { tenant, task, subject, startedAt, session: '', can: ['read'], key: 'k', issuedAt: 0, expiresAt: 0, endsAt: 0 }
 }
 
 const unaudited = async () => {}
+const acme = { tenant: 'acme' }
 
 test('a revocation counts for sessions that began before it: of one subject, or of all', async () => {
   const revocations = createTokenRevocations(store)
@@ -38,12 +39,12 @@ test('a revocation counts for sessions that began before it: of one subject, or 
   const states = async () => [await Promise.all(all.map(revocations.isRevoked)), all.map(claims => among.has(claims))]
   let among = await revocations.revokedAmong(all)
   expect(await states()).toEqual(Array(2).fill([false, false, false, false]))
-  await revocations.revoke('acme', { task, subject: 'anna' }, unaudited)
+  await revocations.revoke(acme, { task, subject: 'anna' }, unaudited)
   among = await revocations.revokedAmong(all)
   expect(await states()).toEqual(Array(2).fill([true, false, false, false]))
   const later = await begin(task, 'anna')
   expect(await revocations.isRevoked(later)).toBe(false)
-  await revocations.revoke('acme', { task, subject: null }, unaudited)
+  await revocations.revoke(acme, { task, subject: null }, unaudited)
   among = await revocations.revokedAmong(all)
   expect(await states()).toEqual(Array(2).fill([true, true, true, false]))
   expect(await revocations.isRevoked(later)).toBe(true)
@@ -52,7 +53,7 @@ test('a revocation counts for sessions that began before it: of one subject, or 
 test('a task of another tenant can neither be revoked nor have a token', async () => {
   const { revoke } = createTokenRevocations(store)
   const task = await newTask('rival')
-  await expect(revoke('acme', { task, subject: null }, unaudited)).rejects.toMatchObject({ code: 'task_not_found' })
+  await expect(revoke(acme, { task, subject: null }, unaudited)).rejects.toMatchObject({ code: 'task_not_found' })
   await expect(begin(task)).rejects.toMatchObject({ code: 'task_not_found' })
 })
 
@@ -64,7 +65,7 @@ test('Postgres is asked once for all holders that come at once, and again after 
   const asked = vi.spyOn(store.pool, 'connect')
   await Promise.all(tokens.map(isRevoked))
   expect(asked.mock.calls.length).toBe(1)
-  await revoke('acme', { task, subject: null }, unaudited)
+  await revoke(acme, { task, subject: null }, unaudited)
   expect(await Promise.all(tokens.map(isRevoked))).toEqual(Array(30).fill(false))
   const now = performance.now()
   vi.spyOn(performance, 'now').mockImplementation(() => now + believedMs + 1)
@@ -84,7 +85,7 @@ test('what could not be asked is asked again', async () => {
 test('revocations are removed when no token that they are about can live any more', async () => {
   const { revoke } = createTokenRevocations(store)
   const [old, young] = [await newTask(), await newTask()]
-  for (const task of [old, young]) await revoke('acme', { task, subject: 'anna' }, unaudited)
+  for (const task of [old, young]) await revoke(acme, { task, subject: 'anna' }, unaudited)
   await store.db.execute(`update token_revocations set revoked_at = now() - interval '121 minutes' where task = '${old}'`)
   await store.db.execute(`update token_revocations set revoked_at = now() - interval '61 minutes' where task = '${young}'`)
   await forgetRevocations(store.db)

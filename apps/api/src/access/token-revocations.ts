@@ -7,7 +7,7 @@ import type { AuditNote } from '../store/access/audit.ts'
 import { revocationsOf, revokeTokens, type TokenHolder } from '../store/access/token-revocations.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
-import type { Tenant } from '../store/connection/tenant.ts'
+import type { Readable } from '../store/connection/tenant.ts'
 import { believedMs } from './key-check.ts'
 import type { TokenClaims } from './token-claims.ts'
 
@@ -20,7 +20,7 @@ export type TokenRevocations = {
   /** Which of these are revoked, asked of Postgres itself. */
   revokedAmong(claims: readonly TokenClaims[]): Promise<ReadonlySet<TokenClaims>>
   /** Of all subjects, where the subject is null. Counts at once in this process. */
-  revoke(tenant: Tenant, holder: TokenHolder, note: AuditNote): Promise<void>
+  revoke(caller: Readable, holder: TokenHolder, note: AuditNote): Promise<void>
 }
 
 /** `db` acts for all tenants. */
@@ -53,9 +53,9 @@ export function createTokenRevocations({
     return new Set(claims.filter(each => isBefore(each, until.get(nameOf(each)) ?? null)))
   }
 
-  async function revoke(tenant: Tenant, holder: TokenHolder, note: AuditNote): Promise<void> {
-    await databaseFor(tenant).transaction(async tx => {
-      await revokeTokens(tx, tenant, holder)
+  async function revoke(caller: Readable, holder: TokenHolder, note: AuditNote): Promise<void> {
+    await databaseFor(caller.tenant).transaction(async tx => {
+      await revokeTokens(tx, caller, holder)
       await note(tx)
     })
     believed.clear()

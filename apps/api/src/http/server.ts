@@ -18,6 +18,7 @@ import { allowOrigins } from './requests/cors.ts'
 import { checkFileReferences } from './requests/files/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
+import { hideContents } from './requests/visible-body.ts'
 import { a2aRoutes } from './routes/a2a/a2a.ts'
 import { a2aRestRoutes, rejectUnknownPaths } from './routes/a2a/a2a-rest.ts'
 import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
@@ -199,6 +200,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   function admitClients(scope: FastifyInstance, checksOrigin = config.isOpen): void {
     rejectUntilStarted(scope)
     guardRoutes(scope, services.access, config.isOpen)
+    hideContents(scope)
     if (checksOrigin) rejectForeignPages(scope, config.origins)
     rejectBeyondCapacity(scope)
   }

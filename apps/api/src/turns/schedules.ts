@@ -37,7 +37,7 @@ export function startSchedules({ db, ending, relay, logger, maxQueuedTurns, admi
         const deps: ScheduleDeps = {
           maxQueuedTurns,
           admit,
-          interrupt: (tx, tenant, task) => ending.beginInterrupt(tx, tenant, task, unaudited),
+          interrupt: (tx, tenant, task) => ending.beginInterrupt(tx, { tenant }, task, unaudited),
         }
         for (let run = await runDueSchedule(db, deps); run && !stopping.signal.aborted; run = await runDueSchedule(db, deps))
           if (run !== 'ran before') await complete(run)

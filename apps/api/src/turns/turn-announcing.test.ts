@@ -29,7 +29,7 @@ test('an end that is owed comes after the turns behind it, also one that is clai
   // No log was opened for it yet: the start opens one, under an epoch of its own.
   const first = (await announceStart(await claim(turn.id))) ?? expect.fail('It was not started')
   expect(first.turn.epoch).toBe(4)
-  const next = await db.transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'next' }), 10))
+  const next = await db.transaction(tx => createTurn(tx, { tenant }, task.id, createTurnBody.parse({ input: 'next' }), 10))
   const holding = { turnId: turn.id, tenant, epoch: first.turn.epoch, canceling: false }
   await finishTurn(db, holding, { outcome: { status: 'completed', stopReason: 'stop' }, messages: [] })
   const second = await claim(next.turn.id)
@@ -61,9 +61,9 @@ test('a log that was lost while a turn is being canceled is opened after that, b
   const failed = { status: 'failed', stopReason: 'error' } as const
   const attempt = { outcome: failed, messages: [], retryAfterMs: () => 60_000 }
   await finishTurn(db, { turnId: turn.id, tenant, epoch, canceling: false }, attempt)
-  await db.transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'next' }), 10))
+  await db.transaction(tx => createTurn(tx, { tenant }, task.id, createTurnBody.parse({ input: 'next' }), 10))
   const outcome = { status: 'canceled', stopReason: 'aborted' } as const
-  const { seized, ended } = await db.transaction(tx => beginCancel(tx, tenant, task.id, outcome))
+  const { seized, ended } = await db.transaction(tx => beginCancel(tx, { tenant }, task.id, outcome))
   const { claimed } = seized ?? expect.fail('The turn that began was not seized')
   await announcer.remove(task.id)
   expect(await announceOwed(ended[0] ?? expect.fail('The turn that waits has not ended'))).toBe(false)
@@ -86,9 +86,9 @@ test('of two rewinds at once, viewers see the one that the rows keep, whichever 
   await announceEnds([finished.turn], [])
   const rewind = () =>
     db.transaction(async tx => {
-      const { ended } = await beginCancel(tx, tenant, task.id, { status: 'canceled', stopReason: 'aborted' })
+      const { ended } = await beginCancel(tx, { tenant }, task.id, { status: 'canceled', stopReason: 'aborted' })
       const body = createTurnBody.parse({ input: 'again', after: 0, ifBusy: 'interrupt' })
-      return { ended, turn: (await createTurn(tx, tenant, task.id, body, 10)).turn }
+      return { ended, turn: (await createTurn(tx, { tenant }, task.id, body, 10)).turn }
     })
   const [first, second] = [await rewind(), await rewind()]
   await announceQueued(second.turn, false)

@@ -119,7 +119,7 @@ function clientFor(key: string | undefined, shared: SharedLink | null, onRefused
 async function tokenFor(client: RivuletClient, id: string): Promise<string> {
   const task = client.tasks.get(id)
   try {
-    return (await task.createToken({ can: ['read', 'send', 'cancel'] })).token
+    return (await task.createToken({ can: ['read', 'send', 'cancel', 'answer', 'params', 'rewind'] })).token
   } catch (error) {
     if (!(error instanceof RivuletError) || error.code !== 'forbidden') throw error
     return (await task.createToken({ can: 'read' })).token

@@ -147,13 +147,13 @@ export const cancelScopeSchema = z.enum(['all', 'turn'])
 export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional(), scope: cancelScopeSchema.default('all') })
 
 /** What a token permits on its task. */
-export const tokenRightSchema = z.enum(['read', 'send', 'cancel', 'answer'])
+export const tokenRightSchema = z.enum(['read', 'send', 'cancel', 'answer', 'params', 'rewind'])
 
 /** Whom a token is for, in the words of the application that makes it: a user's id, as a rule. */
 const tokenSubject = z.string().min(1).max(200)
 
 export const createTokenBody = z.strictObject({
-  can: z.union([tokenRightSchema.transform(right => [right]), z.array(tokenRightSchema).min(1).max(4)]),
+  can: z.union([tokenRightSchema.transform(right => [right]), z.array(tokenRightSchema).min(1).max(tokenRightSchema.options.length)]),
   ttlSeconds: z.int().min(5).max(maxTokenSeconds).default(900),
   /** The right `answer` is for this wait alone. */
   wait: waitIdSchema.optional(),

@@ -11,9 +11,8 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import { mayUse, type Principal } from '../../access/principal.ts'
+import type { Principal } from '../../access/principal.ts'
 import type { Transaction } from '../../store/connection/database.ts'
-import { taskNotFound } from '../../store/connection/tenant.ts'
 import { lastTurnNumber } from '../../store/reads/turns.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import type { AcceptedTurn as CommittedTurn } from '../../store/tasks/accept/create-task.ts'
@@ -77,16 +76,14 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
     { task, agent, after, input, inputMetadata, params, ifBusy = 'queue', declines = false }: Extract<WantedTurn, { of: 'task' }>,
     traceparent: string,
   ): Promise<CommittedTurn> {
-    const { tenant } = principal
-    const held = await lockTask(tx, tenant, task)
-    if (!mayUse(principal, held.agent)) throw taskNotFound()
+    const held = await lockTask(tx, principal, task)
     if (held.agent !== agent) throw new RivuletError('bad_request', 'The conversation is with another agent')
     const last = await lastTurnNumber(tx, task)
     if (after !== undefined && after > last) throw new RivuletError('not_found', 'No such turn in this task')
     const given = { input, ...(params !== undefined && { params }) }
-    if (after !== undefined && after !== last) return forkTask(tx, tenant, task, { ...given, after }, limits.queuedTurns, traceparent)
+    if (after !== undefined && after !== last) return forkTask(tx, principal, task, { ...given, after }, limits.queuedTurns, traceparent)
     const declined = declines ? await declineWaits(tx, task) : null
-    const accepted = await createTurn(tx, tenant, task, { ...given, ifBusy }, limits.queuedTurns, traceparent, inputMetadata)
+    const accepted = await createTurn(tx, principal, task, { ...given, ifBusy }, limits.queuedTurns, traceparent, inputMetadata)
     return { ...accepted, ...(declined && { declined }) }
   }
 }

@@ -1,5 +1,5 @@
 /** Closes waits with the responses of a client, for the dialects of other protocols. */
-import { type AnswerBody, RivuletError, type TaskId, type WaitId } from '@rivulet/protocol'
+import { type AnswerBody, answerBody, detailsOf, RivuletError, type TaskId, type WaitId } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import type { TurnRow } from '../../store/rows.ts'
 import { taskTransaction } from '../../store/tasks/task-line.ts'
@@ -14,11 +14,12 @@ export function createAnswerWaits(services: Pick<Services, 'databaseFor' | 'wait
   const { note } = createAudit(services)
   /** All of them, or none where one does not fit its wait. A wait that was closed meanwhile stays as it is. */
   return async function answerWaits(request: FastifyRequest, task: TaskId, responses: readonly WaitResponse[]): Promise<void> {
-    const { tenant } = request.principal
+    const { principal } = request
     const changed = new Map<string, TurnRow>()
-    await taskTransaction(databaseFor(tenant), task, async tx => {
-      for (const { wait, answer } of responses) {
-        const { turn } = await answerWait(tx, tenant, task, wait, answer).catch(unlessClosed)
+    await taskTransaction(databaseFor(principal.tenant), task, async tx => {
+      for (const { wait, answer: given } of responses) {
+        const answer = checked(given)
+        const { turn } = await answerWait(tx, principal, task, wait, answer).catch(unlessClosed)
         if (!turn) continue
         changed.set(turn.id, turn)
         await note(request, answered(task, wait, answer))(tx)
@@ -26,6 +27,13 @@ export function createAnswerWaits(services: Pick<Services, 'databaseFor' | 'wait
     })
     for (const turn of changed.values()) await waiting.changed(turn)
   }
+}
+
+/** Text of other protocols has come another way than a body of `/v1`, whose schema these are. */
+function checked(given: AnswerBody): AnswerBody {
+  const { data, error } = answerBody.safeParse(given)
+  if (data) return data
+  throw new RivuletError('validation_failed', 'Request validation failed', { details: detailsOf(error) })
 }
 
 /** Without the content, which belongs to the conversation. */

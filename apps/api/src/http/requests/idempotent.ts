@@ -5,7 +5,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { namespaceOf } from '../../access/principal.ts'
 import { findResponse, type IdempotencyKey, type OnceResponse, runOnce, type StoredResponse } from '../../store/access/idempotency.ts'
 import type { Database, Transaction } from '../../store/connection/database.ts'
-import { visibleBody } from './visible-body.ts'
 
 /** `task`: the one whose row the work holds. `body`: what stands for a body that was not parsed. */
 type OnceOptions = { task?: TaskId | null; body?: unknown }
@@ -28,7 +27,7 @@ export async function earlierResponse(db: Database, request: FastifyRequest): Pr
 
 export function sendResponse(reply: FastifyReply, response: OnceResponse): FastifyReply {
   markReplay(reply, response.replayed)
-  return reply.status(response.status).send(visibleBody(response, reply.request.principal))
+  return reply.status(response.status).send(response.body)
 }
 
 export function markReplay(reply: FastifyReply, replayed: boolean): void {

@@ -2,7 +2,7 @@
  * The rules for request bodies: JSON only, uncompressed, valid UTF-8, bounded in depth and size. Neither body nor query nor path may hold text
  * that Postgres cannot store.
  */
-import { findJsonFault, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
+import { findJsonFault, type Json, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
@@ -17,9 +17,9 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
       throw new RivuletError('unsupported_media_type', sendPlainJson)
     }
   })
-  app.addHook('preValidation', async ({ query }) => rejectFaults(query))
+  app.addHook('preValidation', async ({ query }) => rejectFaults(query, limits))
   // After the schema, which names the rule for an id.
-  app.addHook('preHandler', async ({ params }) => rejectFaults(params))
+  app.addHook('preHandler', async ({ params }) => rejectFaults(params, limits))
   const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytes } as const
   app.addContentTypeParser('application/json', options, async (request: FastifyRequest, body: Buffer) =>
     body.length === 0 && !needsBody(request) ? undefined : parse(body),
@@ -27,14 +27,8 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
 
   function parse(body: Buffer): unknown {
     const value = parseText(decode(body))
-    rejectFaults(value)
+    rejectFaults(value, limits)
     return value
-  }
-
-  function rejectFaults(value: unknown): void {
-    const fault = findJsonFault(value, limits)
-    if (!fault) return
-    throw new RivuletError(fault.code, messages[fault.code], { details: [{ path: fault.path || '/', reason: messages[fault.code] }] })
   }
 
   function decode(body: Buffer): string {
@@ -52,13 +46,43 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
       throw new RivuletError('invalid_json', 'The body is not JSON', { cause })
     }
   }
+}
 
-  const messages = {
-    json_too_deep: `JSON may have at most ${limits.jsonDepth} levels of nesting (${limitNames.jsonDepth})`,
-    json_too_complex: `JSON may have at most ${limits.jsonItems} keys and items (${limitNames.jsonItems})`,
-    invalid_characters: 'Strings must not contain NUL or half of a surrogate pair',
-    forbidden_key: 'This key name is not allowed',
-    validation_failed: 'A number is too large to be stored',
+/** JSON within a text of a body, such as the arguments of a call, has the rules of a body. Undefined for a text that is not JSON. */
+export function parseCallerText(text: string, limits: Limits, path: string): Json | undefined {
+  let value: Json
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  rejectFaults(value, limits, path)
+  return value
+}
+
+function rejectFaults(value: unknown, limits: Limits, within = ''): void {
+  const fault = findJsonFault(value, limits)
+  if (!fault) return
+  const reason = reasonFor(fault.code, limits)
+  throw new RivuletError(fault.code, reason, { details: [{ path: `${within}${fault.path}` || '/', reason }] })
+}
+
+type FaultCode = NonNullable<ReturnType<typeof findJsonFault>>['code']
+
+function reasonFor(code: FaultCode, limits: Limits): string {
+  switch (code) {
+    case 'json_too_deep':
+      return `JSON may have at most ${limits.jsonDepth} levels of nesting (${limitNames.jsonDepth})`
+    case 'json_too_complex':
+      return `JSON may have at most ${limits.jsonItems} keys and items (${limitNames.jsonItems})`
+    case 'invalid_characters':
+      return 'Strings must not contain NUL or half of a surrogate pair'
+    case 'forbidden_key':
+      return 'This key name is not allowed'
+    case 'validation_failed':
+      return 'A number is too large to be stored'
+    default:
+      return code satisfies never
   }
 }
 

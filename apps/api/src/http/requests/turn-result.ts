@@ -8,7 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasEnded, RivuletError, type TaskId, untilAborted, type Wait } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../access/open-streams.ts'
-import { type Tenant, taskNotFound } from '../../store/connection/tenant.ts'
+import type { Principal } from '../../access/principal.ts'
+import { taskNotFound } from '../../store/connection/tenant.ts'
 import { getTurn } from '../../store/reads/turns.ts'
 import type { WaitOutcome } from '../../stream/channel.ts'
 import { questionsIn } from '../../stream/task-view.ts'
@@ -45,7 +46,7 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
     admission.opened({ leave, tell: () => true })
     metrics.waits.inc()
     try {
-      const outcome = await wait(reply.request.principal.tenant, { task, turnNumber, asks }, leaving.signal)
+      const outcome = await wait(reply.request.principal, { task, turnNumber, asks }, leaving.signal)
       if (reply.raw.destroyed) return reply.hijack()
       if (outcome === 'deleted') throw taskNotFound()
       if (outcome === 'left') {
@@ -69,14 +70,15 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
   }
 
   async function wait(
-    tenant: Tenant,
+    principal: Principal,
     { task, turnNumber, asks }: Pick<WantedResult, 'task' | 'turnNumber' | 'asks'>,
     signal: AbortSignal,
   ): Promise<WaitOutcome> {
+    const { tenant } = principal
     for (;;) {
       const feed = await untilAborted(hub.open(tenant, task), signal)
       // Read after the feed is open: a turn that ends after this read is announced to the feed.
-      const { status, waits } = await getTurn(databaseFor(tenant), tenant, task, turnNumber)
+      const { status, waits } = await getTurn(databaseFor(principal), tenant, task, turnNumber)
       if (hasEnded(status)) return 'ended'
       if (asks?.(waits)) return 'questions'
       const outcome = await hub.untilEnded(feed, turnNumber, signal, asks ? questionsIn(waits) : null)

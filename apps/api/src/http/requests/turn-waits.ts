@@ -17,7 +17,8 @@ import {
 } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../access/open-streams.ts'
-import { type Tenant, taskNotFound } from '../../store/connection/tenant.ts'
+import type { Principal } from '../../access/principal.ts'
+import { taskNotFound } from '../../store/connection/tenant.ts'
 import { listMessages } from '../../store/reads/messages.ts'
 import { getTask } from '../../store/reads/tasks.ts'
 import { getTurn } from '../../store/reads/turns.ts'
@@ -53,8 +54,7 @@ export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } 
     admission.opened({ leave, tell: () => true })
     metrics.waits.inc()
     try {
-      const { tenant } = reply.request.principal
-      const { how, cursor } = await wait(tenant, wanted, leaving.signal).catch(error => {
+      const { how, cursor } = await wait(reply.request.principal, wanted, leaving.signal).catch(error => {
         if (!leaving.signal.aborted) reply.log.warn({ err: error, task: wanted.task }, 'could not wait for the end of a turn')
         return { how: 'left', cursor: origin } satisfies Waited
       })
@@ -69,10 +69,10 @@ export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } 
     }
   }
 
-  async function wait(tenant: Tenant, { task, number }: AwaitedTurn, signal: AbortSignal): Promise<Waited> {
-    const feed = await untilAborted(hub.open(tenant, task), signal)
+  async function wait(principal: Principal, { task, number }: AwaitedTurn, signal: AbortSignal): Promise<Waited> {
+    const feed = await untilAborted(hub.open(principal.tenant, task), signal)
     // Read after the feed is open: a turn that ends after this read is announced to the feed.
-    const stored = await getTurn(databaseFor(tenant), tenant, task, number)
+    const stored = await getTurn(databaseFor(principal), principal.tenant, task, number)
     const how = hasEnded(stored.status) ? 'ended' : await hub.untilEnded(feed, number, signal)
     return { how, cursor: feed.position() }
   }
@@ -96,7 +96,7 @@ export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } 
     { task: id, number }: AwaitedTurn,
   ): Promise<TurnResult | Omit<TurnResult, 'messages'>> {
     const { tenant, token } = request.principal
-    const db = databaseFor(tenant)
+    const db = databaseFor(request.principal)
     const turn = await getTurn(db, tenant, id, number, token ? toTurn : toFullTurn)
     const task = await getTask(db, tenant, id)
     if (!hasEnded(turn.status)) return { task, turn }

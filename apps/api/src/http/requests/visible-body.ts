@@ -1,29 +1,75 @@
 /**
- * Removes from a response what its caller may not read. A caller that may change but not read a task gets the ids and the state of what it
- * changed, without the name, params and metadata of the task and without the input and result of a turn. A task that it has just created
- * contains only its own data, so it gets that task complete.
+ * Removes from a response what its caller may not read, for every route that changes something: a caller that may change but not read a task gets the ids and
+ * the state of what it changed, in whatever protocol. An entity shows the fields that are listed here, and no other.
+ *
+ * A route whose response of one status has only what its caller has just sent declares that status as `echoes`.
  */
-import type { Json, JsonObject } from '@rivulet/protocol'
+import { isObject, type Json, type JsonObject } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
 import { mayRead, type Principal } from '../../access/principal.ts'
-import type { StoredResponse } from '../../store/access/idempotency.ts'
 
-export function visibleBody({ status, body }: StoredResponse, principal: Principal): Json {
-  if (mayRead(principal) || status === 201 || !isObject(body)) return body
-  const { task, turn } = body
-  return { ...body, ...(isObject(task) && { task: withoutContents(task) }), ...(isObject(turn) && { turn: withoutInput(turn) }) }
+export function hideContents(scope: FastifyInstance): void {
+  scope.addHook('preSerialization', async ({ principal, routeOptions: { config } }, reply, payload) => {
+    const { scope: needed, echoes } = config.access ?? {}
+    if (needed !== 'tasks:write' || reply.statusCode >= 400 || reply.statusCode === echoes || mayRead(principal)) return payload
+    return isJsonObject(payload) ? visibleBody(payload, principal) : payload
+  })
 }
 
-/** These two have to be there. */
-function withoutContents({ name: _name, budget: _budget, ...task }: JsonObject): JsonObject {
-  return { ...task, params: null, metadata: {} }
+function visibleBody(body: JsonObject, principal: Principal): JsonObject {
+  if (body.object === 'response') return shownOf(body, shown.response)
+  if ('contextId' in body) return a2aTask(body)
+  return Object.fromEntries(
+    Object.entries(body).flatMap(([name, value]): [string, Json][] => {
+      if (!isObject(value)) return Array.isArray(value) ? [] : [[name, value]]
+      if ('contextId' in value) return [[name, a2aTask(value)]]
+      if (name === 'wait' && principal.token?.can.includes('answer')) return [[name, value]]
+      return Object.hasOwn(shown, name) ? [[name, shownOf(value, shown[name as keyof typeof shown])]] : []
+    }),
+  )
 }
 
-function withoutInput(turn: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(turn).filter(([name]) => !contents.has(name)))
+/** A field that an entity has to have is empty, as `blank` has it. */
+type Shown = { fields: readonly string[]; blank?: JsonObject }
+
+const shown = {
+  task: {
+    fields: ['id', 'agent', 'parent', 'concurrencyKey', 'status', 'createdAt', 'updatedAt'],
+    blank: { params: null, metadata: {} },
+  },
+  turn: {
+    fields: ['id', 'task', 'number', 'status', 'attempt', 'joinedTo', 'joinIndex', 'stopReason', 'queuedAt', 'startedAt', 'finishedAt'],
+  },
+  wait: {
+    fields: ['id', 'task', 'turn', 'agent', 'name', 'kind', 'actions', 'status', 'createdAt', 'expiresAt'],
+    blank: { title: '', metadata: {} },
+  },
+  schedule: { fields: ['id', 'agent', 'cron', 'timezone', 'overlap', 'missed', 'status', 'createdAt', 'nextAt'] },
+  run: { fields: ['at', 'task', 'turn', 'skipReason', 'createdAt'] },
+  webhook: { fields: ['id', 'events', 'agent', 'status', 'createdAt', 'oldSecretUntil'], blank: { url: '' } },
+  delivery: { fields: ['id', 'type', 'task', 'status', 'attempts', 'createdAt', 'nextAt', 'deliveredAt'] },
+  /** OpenAI's. */
+  response: {
+    fields: [
+      ...['id', 'object', 'created_at', 'completed_at', 'status', 'model', 'parallel_tool_calls', 'tool_choice', 'background'],
+      ...['previous_response_id', 'conversation'],
+    ],
+    blank: { output: [], tools: [], metadata: {}, instructions: null, usage: null, error: null, incomplete_details: null },
+  },
+  /** A2A's. */
+  status: { fields: ['state', 'timestamp'] },
+} as const satisfies Record<string, Shown>
+
+function shownOf(entity: JsonObject, { fields, blank }: Shown): JsonObject {
+  return { ...Object.fromEntries(Object.entries(entity).filter(([name]) => fields.includes(name))), ...blank }
 }
 
-const contents = new Set(['input', 'inputs', 'params', 'usage', 'usageTotal', 'cost', 'error'])
+function a2aTask({ id, contextId, status }: JsonObject): JsonObject {
+  const known = { ...(id !== undefined && { id }), ...(contextId !== undefined && { contextId }) }
+  return { ...known, status: isObject(status) ? shownOf(status, shown.status) : null, artifacts: [], history: [] }
+}
 
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+/** What a route sends is JSON by construction. */
+function isJsonObject(payload: unknown): payload is JsonObject {
+  return isObject(payload as Json)
 }

@@ -11,11 +11,12 @@ const config = { access: { scope: 'admin' } } as const
 export function auditRoutes(scope: FastifyInstance, { db, listsFor }: Services): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const schema = { tags: ['keys'], querystring: listAuditQuery, response: { 200: auditPage } }
-  app.get('/audit', { config, schema }, async ({ query, principal: { isRoot, tenant } }) => {
+  app.get('/audit', { config, schema }, async ({ query, principal }) => {
+    const { isRoot, tenant } = principal
     if (query.tenant !== undefined && query.tenant !== tenant && !isRoot)
       throw new RivuletError('forbidden', 'Only the root key can read the audit log of another tenant')
     const wanted = { ...query, limit: query.limit + 1 }
-    const found = await (isRoot ? listAudit(db, everyTenant, wanted) : listAudit(listsFor(tenant), tenant, wanted))
+    const found = await (isRoot ? listAudit(db, everyTenant, wanted) : listAudit(listsFor(principal), tenant, wanted))
     const data = found.slice(0, query.limit)
     return { data, nextCursor: found.length > data.length ? (data.at(-1)?.id ?? null) : null }
   })

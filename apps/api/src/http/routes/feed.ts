@@ -2,6 +2,7 @@
 import { type Cursor, feedPage, feedQuery, origin, parseCursor, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { Principal } from '../../access/principal.ts'
 import { type FeedFilter, readFeed, requireKept } from '../../store/feed/read-feed.ts'
 import { respondWithEvents } from '../event-response.ts'
 import type { Services } from '../services.ts'
@@ -19,14 +20,14 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
     const place = (isStream ? resumedAt(request) : null) ?? after
     if (place !== undefined) await requireKept(db, place)
     const { principal } = request
-    if (isStream) return follow(request, reply, place ?? (await endOf(principal.tenant)), filter)
+    if (isStream) return follow(request, reply, place ?? (await endOf(principal)), filter)
     const { entries, next } = await readFeed(databaseFor(principal), principal.tenant, { after: place ?? origin, limit, ...filter })
     return { data: entries.map(({ tenant: _, ...entry }) => entry), next }
   })
 
   /** A stream without a place begins with the next change. */
-  async function endOf(tenant: string): Promise<Cursor> {
-    const latest = await readFeed(databaseFor(tenant), tenant, { after: origin, limit: 1, types: [] })
+  async function endOf(principal: Principal): Promise<Cursor> {
+    const latest = await readFeed(databaseFor(principal), principal.tenant, { after: origin, limit: 1, types: [] })
     return latest.next
   }
 

@@ -15,7 +15,7 @@ import type { Services } from '../services.ts'
 
 const params = z.object({ id: fileIdSchema })
 const tags = ['files']
-const uploading = { access: { scope: 'tasks:write', token: 'send', checksTask: true, ofAgents: true } } as const
+const uploading = { access: { scope: 'tasks:write', token: 'send', checksTask: true, ofAgents: true, echoes: 201 } } as const
 const reading = { access: { scope: 'tasks:read', token: 'read', checksTask: true } } as const
 const removing = { access: { scope: 'tasks:write', ofAgents: true } } as const
 

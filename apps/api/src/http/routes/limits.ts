@@ -34,8 +34,8 @@ export function limitRoutes(scope: FastifyInstance, services: Services): void {
   }))
 
   const one = { tags, params, response: { 200: limitsResponse } }
-  app.get('/limits/:agent', { config: reading, schema: one }, async ({ params: { agent }, principal: { tenant } }) => ({
-    limits: await findLimits(databaseFor(tenant), tenant, agent),
+  app.get('/limits/:agent', { config: reading, schema: one }, async ({ params: { agent }, principal }) => ({
+    limits: await findLimits(databaseFor(principal), principal.tenant, agent),
   }))
 
   app.put('/limits/:agent', { config: administering, schema: { ...one, body: agentLimitsBody } }, async request => {
@@ -65,7 +65,7 @@ export function limitRoutes(scope: FastifyInstance, services: Services): void {
     const change = { action: paused ? 'agent.paused' : 'agent.resumed', target: name } as const
     await audited(databaseFor(tenant), request, change, tx => pauseAgent(tx, tenant, name, paused))
     relay.kick()
-    const agent = (await listAgents(databaseFor(tenant), tenant, leaseMs)).find(own => own.name === name)
+    const agent = (await listAgents(databaseFor(request.principal), tenant, leaseMs)).find(own => own.name === name)
     if (!agent) throw new RivuletError('not_found', 'No worker has ever registered this agent')
     return { agent }
   })

@@ -75,8 +75,10 @@ export function metricsRoute(scope: FastifyInstance, { metrics, sampleMetrics, d
   const config = { access: { scope: 'metrics' } } as const
   const text = { description: 'In the format of Prometheus', content: { 'text/plain': { schema: z.string() } } }
   scope.get('/metrics', { config, schema: { tags: ['operations'], response: { 200: text } } }, async ({ principal }, reply) => {
-    const { tenant } = principal
-    const [agents] = await Promise.all([isInstallations(principal) ? null : agentNames(databaseFor(tenant), tenant), sampleMetrics()])
+    const [agents] = await Promise.all([
+      isInstallations(principal) ? null : agentNames(databaseFor(principal), principal.tenant),
+      sampleMetrics(),
+    ])
     reply.header('content-type', metrics.registry.contentType)
     const text = await metrics.registry.metrics()
     return agents ? metricsOfAgents(text, new Set(agents)) : text

@@ -38,6 +38,7 @@ import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
 const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
+const creating = { access: { ...writing.access, echoes: 201 } } as const
 const params = z.object({ id: idSchema })
 const tags = ['schedules']
 const changed = { tags, params, response: { 200: scheduleResponse } }
@@ -49,15 +50,15 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   const creation = { tags, body: createScheduleBody, response: { 201: scheduleResponse } }
-  app.post('/schedules', { config: writing, schema: creation }, async (request, reply) => {
+  app.post('/schedules', { config: creating, schema: creation }, async (request, reply) => {
     const { body, principal } = request
     const { tenant } = principal
     requireCronLine(body)
     if (body.onEnd && !webhooks.allowPrivate) requirePublicHost(body.onEnd.url, '/onEnd')
-    const db = databaseFor(tenant)
-    await requireAgent(databaseFor(principal), tenant, body.agent)
+    const db = databaseFor(principal)
+    await requireAgent(db, tenant, body.agent)
     const nextAt = nextTime(body, new Date(await readNowMs(db)))
-    const response = await respondOnce(db, request, async tx => {
+    const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const row = await insertSchedule(tx, tenant, { request: body, nextAt, most: maxSchedules })
       if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
       return { status: 201, body: { schedule: toSchedule(row) } as Json }
@@ -73,8 +74,8 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     return { data: shown.map(toSchedule), nextCursor: rows.length > shown.length ? (shown.at(-1)?.id ?? null) : null }
   })
 
-  app.get('/schedules/:id', { config: reading, schema: changed }, async ({ params: { id }, principal: { tenant } }) => ({
-    schedule: toSchedule(found(await findSchedule(databaseFor(tenant), tenant, id))),
+  app.get('/schedules/:id', { config: reading, schema: changed }, async ({ params: { id }, principal }) => ({
+    schedule: toSchedule(found(await findSchedule(databaseFor(principal), principal.tenant, id))),
   }))
 
   app.delete('/schedules/:id', { config: writing, schema: { tags, params, response: { 204: z.null() } } }, async (request, reply) => {
@@ -92,7 +93,7 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
 
   // What was due while it was paused was not missed: it continues with its next time.
   app.post('/schedules/:id/resume', { config: writing, schema: changed }, async (request, reply) => {
-    const now = new Date(await readNowMs(databaseFor(request.principal.tenant)))
+    const now = new Date(await readNowMs(databaseFor(request.principal)))
     return change(request, reply, ({ status, nextAt, request: task }) => ({
       status: 'active',
       nextAt: status === 'active' ? nextAt : nextTime(task, now),
@@ -105,8 +106,8 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     let interrupted: CancelBegun | undefined
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const schedule = found(await lockSchedule(tx, tenant, request.params.id))
-      const interrupt: ScheduleDeps['interrupt'] = (inner, owner, task) =>
-        ending.beginInterrupt(inner, owner, task, note(request, interruption(task)))
+      const interrupt: ScheduleDeps['interrupt'] = (inner, _tenant, task) =>
+        ending.beginInterrupt(inner, request.principal, task, note(request, interruption(task)))
       const created = await createRun(tx, schedule, new Date(), { maxQueuedTurns: limits.queuedTurns, admit: capacity.admit, interrupt })
       if (!created) throw new RivuletError('in_flight', 'The schedule was triggered in the same millisecond')
       interrupted = created.interrupted
@@ -119,8 +120,9 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
 
   const runPage = z.object({ data: z.array(scheduleRunSchema), nextCursor: z.string().nullable() })
   const history = { tags, params, querystring: listRunsQuery, response: { 200: runPage } }
-  app.get('/schedules/:id/history', { config: reading, schema: history }, async ({ params: { id }, query, principal: { tenant } }) => {
-    const db = databaseFor(tenant)
+  app.get('/schedules/:id/history', { config: reading, schema: history }, async ({ params: { id }, query, principal }) => {
+    const { tenant } = principal
+    const db = databaseFor(principal)
     found(await findSchedule(db, tenant, id))
     const rows = await listRuns(db, tenant, id, { ...query, limit: query.limit + 1 })
     const data = rows.slice(0, query.limit).map(toScheduleRun)

@@ -2,7 +2,7 @@
 import { RivuletError, usageQuery, usageReportSchema } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { everyTenant } from '../../store/connection/tenant.ts'
+import { everyone, everyTenant } from '../../store/connection/tenant.ts'
 import { readUsage } from '../../store/usage/read-usage.ts'
 import type { Services } from '../services.ts'
 
@@ -12,7 +12,8 @@ export function usageRoutes(scope: FastifyInstance, { listsFor }: Services): voi
   scope.withTypeProvider<ZodTypeProvider>().get('/usage', { config, schema }, ({ query, principal }) => {
     if (query.by === 'tenant' && !principal.isRoot)
       throw new RivuletError('forbidden', 'Only the root key can see the usage of all tenants')
-    const whose = query.by === 'tenant' ? { tenant: everyTenant } : principal
-    return readUsage(listsFor(whose), whose.tenant, query)
+    return query.by === 'tenant'
+      ? readUsage(listsFor(everyone), everyTenant, query)
+      : readUsage(listsFor(principal), principal.tenant, query)
   })
 }

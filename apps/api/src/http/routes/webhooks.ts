@@ -29,6 +29,7 @@ import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
 const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
+const creating = { access: { ...writing.access, echoes: 201 } } as const
 const params = z.object({ id: idSchema })
 const deliveryParams = params.extend({ delivery: idSchema })
 const tags = ['webhooks']
@@ -40,14 +41,14 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   const creation = { tags, body: createWebhookBody, response: { 201: newWebhookResponse } }
-  app.post('/webhooks', { config: writing, schema: creation }, async (request, reply) => {
+  app.post('/webhooks', { config: creating, schema: creation }, async (request, reply) => {
     const { tenant } = request.principal
     requireOwnAgent(request.principal, request.body.agent ?? null)
     const { url, events, agent = null, secret = createWebhookSecret() } = request.body
     rejectIdempotencyKey(request)
     if (!allowPrivate) requirePublicHost(url, '/url')
     const wanted = { url, events: [...new Set(events)], agent, secret: vault.sealText(tenant, secret) }
-    const row = await insertWebhook(databaseFor(tenant), tenant, wanted, perTenant)
+    const row = await databaseFor(tenant).transaction(tx => insertWebhook(tx, tenant, wanted, perTenant))
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${perTenant} webhooks (MAX_WEBHOOKS_PER_TENANT)`)
     return reply
       .header('cache-control', 'no-store')
@@ -63,8 +64,8 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
   })
 
   const look = { tags, params, response: { 200: webhookResponse } }
-  app.get('/webhooks/:id', { config: reading, schema: look }, async ({ params: { id }, principal: { tenant } }) => ({
-    webhook: toWebhook(await requireWebhook(tenant, id)),
+  app.get('/webhooks/:id', { config: reading, schema: look }, async ({ params: { id }, principal }) => ({
+    webhook: toWebhook(await requireWebhook(principal, id)),
   }))
 
   const change = { tags, params, body: changeWebhookBody, response: { 200: changedWebhookResponse } }
@@ -74,7 +75,7 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     if (body.url !== undefined && !allowPrivate) requirePublicHost(body.url, '/url')
     const secret = body.secret === true ? createWebhookSecret() : body.secret
     const sealed = secret === undefined ? undefined : vault.sealText(tenant, secret)
-    const row = await updateWebhook(databaseFor(tenant), tenant, id, { ...body, secret: sealed })
+    const row = await databaseFor(tenant).transaction(tx => updateWebhook(tx, tenant, id, { ...body, secret: sealed }))
     if (!row) throw noWebhook()
     return reply.header('cache-control', 'no-store').send({ webhook: toWebhook(row), ...(secret !== undefined && { secret }) })
   })
@@ -91,9 +92,9 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
 
   const deliveryPage = z.object({ data: z.array(deliverySchema), nextCursor: z.string().nullable() })
   const history = { tags, params, querystring: listDeliveriesQuery, response: { 200: deliveryPage } }
-  app.get('/webhooks/:id/deliveries', { config: reading, schema: history }, async ({ params: { id }, query, principal: { tenant } }) => {
-    await requireWebhook(tenant, id)
-    const rows = await listDeliveries(databaseFor(tenant), tenant, id, { ...query, limit: query.limit + 1 })
+  app.get('/webhooks/:id/deliveries', { config: reading, schema: history }, async ({ params: { id }, query, principal }) => {
+    await requireWebhook(principal, id)
+    const rows = await listDeliveries(databaseFor(principal), principal.tenant, id, { ...query, limit: query.limit + 1 })
     return pageOf(rows, query.limit, toDelivery)
   })
 
@@ -101,7 +102,7 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
   app.post('/webhooks/:id/deliveries/:delivery/retry', { config: writing, schema: retry }, async (request, reply) => {
     const { id, delivery } = request.params
     const { tenant } = request.principal
-    await requireWebhook(tenant, id)
+    await requireWebhook(request.principal, id)
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const row = await retryDelivery(tx, tenant, id, delivery)
       if (!row) throw new RivuletError('not_found', 'No such delivery of this webhook')
@@ -110,8 +111,8 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     return sendResponse(reply, response)
   })
 
-  async function requireWebhook(tenant: string, id: string): Promise<WebhookRow> {
-    const row = await findWebhook(databaseFor(tenant), tenant, id)
+  async function requireWebhook(principal: Principal, id: string): Promise<WebhookRow> {
+    const row = await findWebhook(databaseFor(principal), principal.tenant, id)
     if (!row) throw noWebhook()
     return row
   }

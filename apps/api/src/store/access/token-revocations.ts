@@ -3,11 +3,12 @@
  * the clock of an API process never decides whether a token was created before a revocation.
  */
 import { maxTokenSeconds, type TaskId } from '@rivulet/protocol'
-import { and, eq, lt, sql } from 'drizzle-orm'
+import { lt, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
-import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
+import { type Readable, taskNotFound } from '../connection/tenant.ts'
 import { tasks, tokenRevocations } from '../schema.ts'
+import { isTask } from '../tasks/held-task.ts'
 
 /** Whose tokens: of one task, and of one subject; null for tokens that have none. */
 export type TokenHolder = { task: TaskId; subject: string | null }
@@ -16,20 +17,20 @@ export type TokenHolder = { task: TaskId; subject: string | null }
 const allSubjects = ''
 
 /** Now, by Postgres' clock, in milliseconds since 1970: when a session of a token of this task begins. */
-export async function beginTokenSession(db: Database | Transaction, tenant: Tenant, task: TaskId): Promise<number> {
+export async function beginTokenSession(db: Database | Transaction, caller: Readable, task: TaskId): Promise<number> {
   const [row] = await db
     .select({ now: sql<number>`extract(epoch from now()::timestamptz(3))::float8 * 1000` })
     .from(tasks)
-    .where(and(eq(tasks.id, task), isOf(tenant, tasks.tenant)))
+    .where(isTask(caller, task))
   if (!row) throw taskNotFound()
   return Math.round(row.now)
 }
 
 /** @param subject null: of all tokens of the task. */
-export async function revokeTokens(db: Database | Transaction, tenant: Tenant, { task, subject }: TokenHolder): Promise<void> {
+export async function revokeTokens(db: Database | Transaction, caller: Readable, { task, subject }: TokenHolder): Promise<void> {
   const { rowCount } = await db.execute(sql`
     insert into token_revocations (task, tenant, subject, revoked_at)
-    select id, tenant, ${subject ?? allSubjects}, clock_timestamp() from tasks where id = ${task} and tenant = ${tenant}
+    select id, tenant, ${subject ?? allSubjects}, clock_timestamp() from tasks where ${isTask(caller, task)}
     on conflict (task, subject) do update set revoked_at = greatest(token_revocations.revoked_at, excluded.revoked_at)
   `)
   if (rowCount === 0) throw taskNotFound()

@@ -48,7 +48,7 @@ test('a cancel of a parent cancels its waits for children, also for those that h
     .where(eq(turns.task, parent.children.get('running') ?? ''))
   await claimWithShare(database.db, { turnId: running?.id ?? '', claim: crypto.randomUUID(), worker: 'w', leaseMs: 60_000, pinGraceMs: 0 })
   const outcome = { status: 'canceled', stopReason: 'aborted' } as const
-  const { seized, children } = await database.db.transaction(tx => beginCancel(tx, 'default', parent.task, outcome))
+  const { seized, children } = await database.db.transaction(tx => beginCancel(tx, { tenant: 'default' }, parent.task, outcome))
   expect(children.map(({ ended }) => ended.length).sort()).toEqual([0, 1])
   expect(seized?.claimed.turn.waits?.map(({ status }) => status)).toEqual(['canceled', 'canceled'])
   const stored = await database.db.select({ status: waits.status }).from(waits).where(eq(waits.turn, parent.turnId))

@@ -196,7 +196,9 @@ test('a turn that is too late, or not the next of its task, is not claimed', asy
   const accepted = await createTaskAcceptance(databaseFor).accept(tenant, request, null)
   const { task, turn } = accepted?.accepted ?? {}
   if (!task || !turn) throw new Error('It was not accepted')
-  const second = await databaseFor(tenant).transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'more' }), 10))
+  const second = await databaseFor(tenant).transaction(tx =>
+    createTurn(tx, { tenant }, task.id, createTurnBody.parse({ input: 'more' }), 10),
+  )
   const claim = (id: string) => claimTurn(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 1_000 })
   expect(await claim(second.turn.id)).toEqual({ result: 'settled' })
   await db

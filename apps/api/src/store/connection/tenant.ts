@@ -8,7 +8,10 @@ import type { PgColumn } from 'drizzle-orm/pg-core'
 
 export type Tenant = string
 
-/** Whose rows a connection reads: those of a tenant, or of some of its agents. Such a connection is for reads alone, because a change may touch others. */
+/**
+ * Whose rows a caller may know of: those of a tenant, or of some of its agents. A connection for some agents is for reads alone, because a change may touch
+ * others: a change holds its task by `lockTask`, which takes the caller, too.
+ */
 export type Readable = { tenant: Tenant; agents?: readonly string[] | null }
 
 /** The tenant of a platform without keys, and of the keys of the environment. */
@@ -16,6 +19,7 @@ export const defaultTenant: Tenant = 'default'
 
 /** For what the server does of its own accord: no tenant is called so. */
 export const everyTenant: Tenant = '*'
+export const everyone: Readable = { tenant: everyTenant }
 
 export function isOf(tenant: Tenant, column: PgColumn): SQL | undefined {
   return tenant === everyTenant ? undefined : eq(column, tenant)

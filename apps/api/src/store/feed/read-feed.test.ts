@@ -60,7 +60,7 @@ test('every way to create a task and a turn adds its entries once, the task befo
   const { accept } = createTaskAcceptance(database.databaseFor)
   const fast = await Promise.all(Array.from({ length: 5 }, () => accept(tenant, request, null)))
   const slow = await db.transaction(tx => createTask(tx, tenant, { ...request, name: 'slow' }, 10))
-  await db.transaction(tx => createTurn(tx, tenant, slow.task.id, createTurnBody.parse({ input: 'more' }), 10))
+  await db.transaction(tx => createTurn(tx, { tenant }, slow.task.id, createTurnBody.parse({ input: 'more' }), 10))
   const typesOf = async (id: string) => (await readAll()).filter(({ task }) => task === id).map(({ type, turn }) => [type, turn])
   for (const one of fast) {
     expect(await typesOf(one?.accepted.task.id ?? '')).toEqual([

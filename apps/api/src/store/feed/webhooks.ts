@@ -17,7 +17,12 @@ export type NewWebhookRow = Pick<WebhookRow, 'url' | 'events' | 'agent' | 'secre
 const overlapMs = 24 * 3_600_000
 
 /** Null when the tenant has `most` webhooks already. */
-export async function insertWebhook(db: Database, tenant: Tenant, row: NewWebhookRow, most: number): Promise<WebhookRow | null> {
+export async function insertWebhook(
+  db: Database | Transaction,
+  tenant: Tenant,
+  row: NewWebhookRow,
+  most: number,
+): Promise<WebhookRow | null> {
   return db.transaction(async tx => {
     await lockQuota(tx, tenant, 'webhooks')
     const [{ had } = { had: 0 }] = await tx.select({ had: count() }).from(webhooks).where(isOf(tenant, webhooks.tenant))
@@ -41,14 +46,14 @@ export async function listWebhooks(db: Database, tenant: Tenant, { limit, cursor
     .limit(limit)
 }
 
-export async function findWebhook(db: Database, tenant: Tenant, id: string): Promise<WebhookRow | undefined> {
+export async function findWebhook(db: Database | Transaction, tenant: Tenant, id: string): Promise<WebhookRow | undefined> {
   const [found] = await db.select().from(webhooks).where(isWebhook(tenant, id))
   return found
 }
 
 /** @param change a `secret` is a rotation: the old one stays valid for a while. */
 export async function updateWebhook(
-  db: Database,
+  db: Database | Transaction,
   tenant: Tenant,
   id: string,
   { secret, ...change }: Omit<ChangeWebhook, 'secret'> & { secret?: string | undefined },

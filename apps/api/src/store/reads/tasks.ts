@@ -3,7 +3,7 @@ import { type Cursor, maxPageSize, type Task, type TaskId } from '@rivulet/proto
 import { and, eq } from 'drizzle-orm'
 import { batcherPerTenant, createBatcher } from '../connection/batcher.ts'
 import type { Database, DatabaseHandle, Transaction } from '../connection/database.ts'
-import { everyTenant, isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
+import { everyTenant, isOf, type Readable, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import { toTask } from '../rows.ts'
 import { tasks } from '../schema.ts'
 
@@ -36,12 +36,14 @@ export async function requireTasks(db: Database, tenant: Tenant, ids: readonly T
 const mostTasks = 200
 
 /** As `requireTask`, for callers that come at the same time: those of one tenant share a statement. */
-export function createTaskCheck(databaseFor: DatabaseHandle['databaseFor']): (tenant: Tenant, task: TaskId) => Promise<void> {
+export function createTaskCheck(databaseFor: DatabaseHandle['databaseFor']): (caller: Readable, task: TaskId) => Promise<void> {
   const batcherOf = batcherPerTenant<TaskId, boolean>(tenant =>
     createBatcher(mostTasks, ids => tasksExist(databaseFor(tenant), tenant, ids)),
   )
-  return async (tenant, task) => {
-    if (!(await batcherOf(tenant)(task))) throw taskNotFound()
+  return async (caller, task) => {
+    const { tenant, agents } = caller
+    if (agents) await requireTask(databaseFor(caller), tenant, task)
+    else if (!(await batcherOf(tenant)(task))) throw taskNotFound()
   }
 }
 

@@ -5,7 +5,7 @@
 import { type Json, noState, RivuletError, type State, type TaskId } from '@rivulet/protocol'
 import { and, desc, eq, gt, isNotNull, lte, max, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
-import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
+import { everyTenant, isOf, type Readable, type Tenant } from '../connection/tenant.ts'
 import { requireTask } from '../reads/tasks.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { states, tasks, turns } from '../schema.ts'
@@ -53,15 +53,15 @@ export async function storeState(tx: Transaction, { task, number, tenant, discar
 /** @param matches whether the caller knows this version */
 export async function putState(
   tx: Transaction,
-  tenant: Tenant,
+  caller: Readable,
   id: TaskId,
   value: Json,
   matches: (version: number) => boolean,
 ): Promise<State> {
-  const task = await lockTask(tx, tenant, id)
+  const task = await lockTask(tx, caller, id)
   const hasBegun = (await pendingTurns(tx, id)).some(({ firstIndex }) => firstIndex !== null)
   if (hasBegun) throw new RivuletError('task_busy', 'A turn of this task has begun and has not ended')
-  const before = await latestRow(tx, tenant, id)
+  const before = await latestRow(tx, caller.tenant, id)
   if (!matches(before?.version ?? 0))
     throw new RivuletError('precondition_failed', `The state of this task has version ${before?.version ?? 0}`)
   return changeBetweenTurns(tx, task, { turn: await lastBegun(tx, id), version: (before?.version ?? 0) + 1, value })

@@ -47,9 +47,9 @@ test('a cancel of turns with large values does not load these values', async () 
   const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, request, null)
   const task = accepted?.accepted.task.id ?? ''
   const body = createTurnBody.parse({ input: 'y'.repeat(100_000) })
-  await database.databaseFor(tenant).transaction(tx => createTurn(tx, tenant, task, body, 10))
+  await database.databaseFor(tenant).transaction(tx => createTurn(tx, { tenant }, task, body, 10))
   const canceled = { status: 'canceled', stopReason: 'aborted' } as const
-  const { ended } = await database.databaseFor(tenant).transaction(tx => beginCancel(tx, tenant, task, canceled))
+  const { ended } = await database.databaseFor(tenant).transaction(tx => beginCancel(tx, { tenant }, task, canceled))
   expect(ended).toMatchObject([
     { number: 1, status: 'canceled', params: null, input: { text: 'small' }, hasLargeInput: false },
     { number: 2, status: 'canceled', params: null, input: null, hasLargeInput: true },

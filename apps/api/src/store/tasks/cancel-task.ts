@@ -2,7 +2,7 @@
 import type { Failure, TaskId, TurnId } from '@rivulet/protocol'
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
-import { everyTenant, type Tenant } from '../connection/tenant.ts'
+import { everyone, type Readable } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { children, turns } from '../schema.ts'
 import { type Claimed, readClaimed } from '../turns/claimed.ts'
@@ -30,8 +30,8 @@ export type CancelBegun = {
   children: CancelBegun[]
 }
 
-export async function beginCancel(tx: Transaction, tenant: Tenant, task: TaskId, outcome: ForcedOutcome): Promise<CancelBegun> {
-  const held = await lockTask(tx, tenant, task)
+export async function beginCancel(tx: Transaction, caller: Readable, task: TaskId, outcome: ForcedOutcome): Promise<CancelBegun> {
+  const held = await lockTask(tx, caller, task)
   const pending = await pendingTurns(tx, task)
   // Not by its attempts: one that was given back is not counted, and has yet said something.
   const started = pending.find(turn => turn.firstIndex !== null)
@@ -53,7 +53,7 @@ export async function cancelChildren(tx: Transaction, turnId: TurnId): Promise<C
     .where(and(eq(children.turn, turnId), eq(children.endsWithParent, true), isAlive))
     .orderBy(children.child)
   const begun: CancelBegun[] = []
-  for (const { child } of alive) begun.push(await beginCancel(tx, everyTenant, child, withParent))
+  for (const { child } of alive) begun.push(await beginCancel(tx, everyone, child, withParent))
   return begun
 }
 
@@ -63,8 +63,8 @@ const withParent: ForcedOutcome = {
 }
 
 /** Takes the turn that has begun from its worker, to cancel it. What waits behind it is merged, in order, and starts without a delay. */
-export async function beginInterrupt(tx: Transaction, tenant: Tenant, task: TaskId, outcome: ForcedOutcome): Promise<CancelBegun> {
-  const held = await lockTask(tx, tenant, task)
+export async function beginInterrupt(tx: Transaction, caller: Readable, task: TaskId, outcome: ForcedOutcome): Promise<CancelBegun> {
+  const held = await lockTask(tx, caller, task)
   const pending = await pendingTurns(tx, task)
   const started = pending.find(turn => turn.firstIndex !== null)
   await mergeQueued(tx, pending)
@@ -75,12 +75,12 @@ export async function beginInterrupt(tx: Transaction, tenant: Tenant, task: Task
 /** The same for the turn that has begun, or for another one: those behind it run next. One that has joined another ends with that one. */
 export async function beginTurnCancel(
   tx: Transaction,
-  tenant: Tenant,
+  caller: Readable,
   task: TaskId,
   turnNumber: number | null,
   outcome: ForcedOutcome,
 ): Promise<CancelBegun> {
-  const held = await lockTask(tx, tenant, task)
+  const held = await lockTask(tx, caller, task)
   const pending = await pendingTurns(tx, task)
   const wanted = pending.find(({ number, firstIndex }) => (turnNumber === null ? firstIndex !== null : number === turnNumber))
   const turn = wanted?.joinedTo ? pending.find(({ number }) => number === wanted.joinedTo) : wanted
@@ -93,7 +93,7 @@ export async function beginTurnCancel(
 /** Takes a turn from the worker that held it when it was read, to end it. Null if another worker has it now, or if the reason no longer holds. */
 export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<Seized | null> {
   return db.transaction(async tx => {
-    const task = await lockTask(tx, everyTenant, turn.task)
+    const task = await lockTask(tx, everyone, turn.task)
     const held = turn.epoch === null ? isNull(turns.epoch) : eq(turns.epoch, turn.epoch)
     const same = and(eq(turns.id, turn.id), eq(turns.status, turn.status), held, reason)
     const [current] = await tx.select().from(turns).where(same).for('update')
@@ -108,7 +108,7 @@ export async function endUnstarted(
   outcome: ForcedOutcome,
 ): Promise<{ turn: EndedTurn; queued: TurnRow[] } | null> {
   return db.transaction(async tx => {
-    await lockTask(tx, everyTenant, turn.task)
+    await lockTask(tx, everyone, turn.task)
     const current = (await pendingTurns(tx, turn.task)).find(({ id }) => id === turn.id)
     return current?.firstIndex === null && current.joinedTo === null ? endTurn(tx, current, outcome) : null
   })

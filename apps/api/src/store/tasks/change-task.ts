@@ -2,7 +2,7 @@
 import { type ChangeTask, limitNames, mergePatch, RivuletError, type TaskId } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import { sqlStateOf, type Transaction } from '../connection/database.ts'
-import type { Tenant } from '../connection/tenant.ts'
+import type { Readable } from '../connection/tenant.ts'
 import type { TaskRow } from '../rows.ts'
 import { tasks } from '../schema.ts'
 import { lockTask, raiseEpoch } from './held-task.ts'
@@ -10,12 +10,12 @@ import { lockTask, raiseEpoch } from './held-task.ts'
 /** @param maxBytes of the metadata: every change adds to what is there, so the limit of a body is not enough. */
 export async function changeTask(
   tx: Transaction,
-  tenant: Tenant,
+  caller: Readable,
   id: TaskId,
   { name, metadata }: ChangeTask,
   maxBytes: number,
 ): Promise<TaskRow> {
-  const held = await lockTask(tx, tenant, id)
+  const held = await lockTask(tx, caller, id)
   const merged = metadata === undefined ? held.metadata : mergePatch(held.metadata, metadata)
   if (metadata !== undefined && Buffer.byteLength(JSON.stringify(merged)) > maxBytes)
     throw new RivuletError('body_too_large', `The metadata of a task may have at most ${maxBytes} bytes (${limitNames.bodyBytes})`)

@@ -7,7 +7,7 @@ import { and, eq, lte, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from '../connection/database.ts'
 import { columnsOf } from '../connection/json-rows.ts'
-import type { Tenant } from '../connection/tenant.ts'
+import type { Readable } from '../connection/tenant.ts'
 import { copyReferences } from '../files/file-references.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
@@ -22,20 +22,20 @@ import { copySecrets } from './task-secrets.ts'
 /** Without an input the copy has no turn to run, and `turn` is the last one that was copied. */
 export async function forkTask(
   tx: Transaction,
-  tenant: Tenant,
+  caller: Readable,
   id: TaskId,
   request: ForkTask,
   maxQueued: number,
   traceparent?: string,
 ): Promise<AcceptedTurn> {
-  const source = await lockTask(tx, tenant, id)
+  const source = await lockTask(tx, caller, id)
   const last = await lastTurn(tx, source, request.after)
   const copy = await insertCopy(tx, source, last, request.name)
   const { input, params } = request
   if (!input) return { task: copy, turn: await turnOf(tx, copy.id, last.number), isNew: true, isQueued: false }
   await checkTurnParams(tx, copy.agent, params)
   const turn = await queueTurn(tx, copy, { input, ...(params !== undefined && { params }), maxQueued, traceparent })
-  return { task: await lockTask(tx, tenant, copy.id), turn, isNew: true, isQueued: true }
+  return { task: await lockTask(tx, caller, copy.id), turn, isNew: true, isQueued: true }
 }
 
 /** The turn after which the copy ends. It and all before it have ended: a copy of a turn that runs would be without its end. */

@@ -3,23 +3,24 @@
  * forgotten between the end of one and the arrival of the next.
  */
 import type { TaskId, TurnId } from '@rivulet/protocol'
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { QueryResult } from 'pg'
 import type { Transaction } from '../connection/database.ts'
-import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
+import { isOf, type Readable, taskNotFound } from '../connection/tenant.ts'
 import { byKeySettings, type Statement } from '../connection/tenant-pool.ts'
 import type { TaskRow } from '../rows.ts'
 import { tasks } from '../schema.ts'
 
-/** The task, held until the transaction ends. Another tenant's task is not found. */
-export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): Promise<TaskRow> {
-  const [row] = await tx
-    .select()
-    .from(tasks)
-    .where(and(eq(tasks.id, task), isOf(tenant, tasks.tenant)))
-    .for('update')
+/** The task, held until the transaction ends. A task of another tenant, or of an agent that the caller may not use, is not found. */
+export async function lockTask(tx: Transaction, caller: Readable, task: TaskId): Promise<TaskRow> {
+  const [row] = await tx.select().from(tasks).where(isTask(caller, task)).for('update')
   if (!row) throw taskNotFound()
   return row
+}
+
+/** In a transaction of its whole tenant, which a change needs: the task that a caller names, if the caller may know of it. */
+export function isTask({ tenant, agents }: Readable, task: TaskId): SQL | undefined {
+  return and(eq(tasks.id, task), isOf(tenant, tasks.tenant), agents ? inArray(tasks.agent, [...agents]) : undefined)
 }
 
 /**

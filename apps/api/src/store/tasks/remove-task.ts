@@ -3,29 +3,29 @@ import { outcomeStatusSchema, RivuletError, type TaskId } from '@rivulet/protoco
 import { and, asc, eq, gt, inArray, lt, max, ne, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { firstIdAfter, msAgo } from '../connection/moments.ts'
-import { isOf, type Tenant } from '../connection/tenant.ts'
+import { isOf, type Readable } from '../connection/tenant.ts'
 import { messages, tasks, turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
 import { lockTask } from './held-task.ts'
 
-export async function removeTask(db: Database | Transaction, tenant: Tenant, id: string): Promise<void> {
+export async function removeTask(db: Database | Transaction, caller: Readable, id: string): Promise<void> {
   await db.transaction(async tx => {
-    await lockTask(tx, tenant, id)
+    await lockTask(tx, caller, id)
     if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
-    await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
+    await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(caller.tenant, tasks.tenant)))
   })
 }
 
 /** The same for a task with one turn of its own; those before it were imported or copied. */
-export async function removeOnlyTurn(db: Database | Transaction, tenant: Tenant, id: TaskId, turnNumber: number): Promise<void> {
+export async function removeOnlyTurn(db: Database | Transaction, caller: Readable, id: TaskId, turnNumber: number): Promise<void> {
   await db.transaction(async tx => {
-    await lockTask(tx, tenant, id)
+    await lockTask(tx, caller, id)
     if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
     const others = and(eq(turns.task, id), ne(turns.number, turnNumber), gt(turns.dispatch, 0))
     const [other] = await tx.select({ number: turns.number }).from(turns).where(others).limit(1)
     if (other)
       throw new RivuletError('bad_request', 'This turn is a part of a conversation: its task has other turns; delete the task instead')
-    await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
+    await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(caller.tenant, tasks.tenant)))
   })
 }
 

@@ -4,7 +4,7 @@
 import { RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, desc, eq, isNull, lt, max } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
-import type { Tenant } from '../connection/tenant.ts'
+import type { Readable } from '../connection/tenant.ts'
 import { turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
 import type { AcceptedTurn } from './accept/create-task.ts'
@@ -15,12 +15,12 @@ import { repeatSecrets } from './task-secrets.ts'
 
 export async function retryTurn(
   tx: Transaction,
-  tenant: Tenant,
+  caller: Readable,
   id: TaskId,
   maxQueued: number,
   traceparent?: string,
 ): Promise<AcceptedTurn> {
-  const task = await lockTask(tx, tenant, id)
+  const task = await lockTask(tx, caller, id)
   if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
   const kept = and(eq(turns.task, id), eq(turns.discarded, false))
   const [last] = await tx

@@ -3,7 +3,7 @@ import { type Cursor, hasEnded, type TaskId, type TurnId } from '@rivulet/protoc
 import { and, asc, eq, exists, inArray, lt, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { tasks, turns, waits } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
@@ -84,7 +84,7 @@ export async function unannouncedTurns(db: Database | Transaction, task: TaskId)
  */
 export async function raiseIdleTask(db: Database, task: TaskId): Promise<number | null> {
   return db.transaction(async tx => {
-    await lockTask(tx, everyTenant, task)
+    await lockTask(tx, everyone, task)
     const pending = await pendingTurns(tx, task)
     if (pending.some(turn => turn.status === 'running' || turn.canceling)) return null
     return (await raiseEpoch(tx, task)).epoch
@@ -102,7 +102,7 @@ export async function whileUnchanged<T>(
   work: (tx: Transaction, unannounced: TurnRow[]) => Promise<T>,
 ): Promise<T | null> {
   return db.transaction(async tx => {
-    const held = await lockTask(tx, everyTenant, task)
+    const held = await lockTask(tx, everyone, task)
     return held.epoch === epoch ? work(tx, await unannouncedTurns(tx, task)) : null
   })
 }

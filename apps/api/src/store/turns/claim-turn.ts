@@ -10,7 +10,7 @@ import type { Sealed } from '../access/vault.ts'
 import { type Batcher, createTransactionBatcher } from '../connection/batcher.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import { outbox, turns } from '../schema.ts'
 import { heldTurns, holdFreeTasksOf, holdTaskOf, lockTask, raisedEpoch, resultsOf } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
@@ -56,7 +56,7 @@ export async function claimTurn(db: Database, wanted: Claim, claimQueued = creat
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, id))
     if (!found) return { result: 'settled' }
-    await lockTask(tx, everyTenant, found.task)
+    await lockTask(tx, everyone, found.task)
     const [stored] = await tx.select(storedClaim).from(turns).where(eq(turns.id, id))
     if (!stored) return { result: 'settled' }
     const { turn, clock } = stored

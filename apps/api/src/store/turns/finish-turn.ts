@@ -17,7 +17,7 @@ import { createTransactionBatcher } from '../connection/batcher.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { assignments, columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import { addReferences, filesIn } from '../files/file-references.ts'
 import { completeFile, type NewFile } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
@@ -202,7 +202,7 @@ async function endStepwise(
 ): Promise<FinishResult> {
   const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turnId))
   if (!found) return { result: 'superseded' }
-  const task = await lockTask(tx, everyTenant, found.task)
+  const task = await lockTask(tx, everyone, found.task)
   const columns = { turn: turns, timeLeftMs: msUntil(turns.deadline) }
   const [held] = await tx.select(columns).from(turns).where(eq(turns.id, holding.turnId))
   if (!held) return { result: 'superseded' }

@@ -9,7 +9,7 @@ import { type JoinedInput, maxJoinedBytes, outcomeStatusSchema, type TakeBody, t
 import { and, asc, eq, gt, inArray, notInArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
@@ -59,7 +59,7 @@ export async function takeInputs(db: Database, wanted: TakeBody): Promise<Joined
   if (!turn) return null
   if ((await behind(db, turn.task, turnId, after)).length === 0) return []
   return db.transaction(async tx => {
-    await lockTask(tx, everyTenant, turn.task)
+    await lockTask(tx, everyone, turn.task)
     const [held] = await tx.select().from(turns).where(isHeldBy(turnId, claimId))
     if (!held) return null
     const candidates = (await behind(tx, turn.task, turnId, after)).filter(({ number }) => number <= upTo)

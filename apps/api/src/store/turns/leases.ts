@@ -8,7 +8,7 @@ import type { Holding, TurnId } from '@rivulet/protocol'
 import { and, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isHeldUp } from '../connection/database-errors.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import { findByKey } from '../connection/tenant-pool.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns, workers } from '../schema.ts'
@@ -177,7 +177,7 @@ async function release(
   return db.transaction(async tx => {
     const task = await taskOf(tx, id)
     if (!task) return false
-    await lockTask(tx, everyTenant, task)
+    await lockTask(tx, everyone, task)
     const [queued] = await tx
       .update(turns)
       .set({ status: 'queued', leaseUntil: null, runAt: sql`now()`, isDelayed: false, ...change })

@@ -2,7 +2,7 @@
 import type { TurnId } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
@@ -19,7 +19,7 @@ export async function reopenTurn(
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)
     if (!found) return null
-    await lockTask(tx, everyTenant, found.task)
+    await lockTask(tx, everyone, found.task)
     const turn = await findTurn(tx, id)
     if (turn?.status !== 'running' || turn.canceling || turn.claim !== claimId || (turn.epoch ?? 0) < epoch) return null
     if (turn.epoch === epoch) {

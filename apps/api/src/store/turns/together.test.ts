@@ -6,7 +6,7 @@ import { anonymous } from '../../../test/anonymous.ts'
 import { giveShare } from '../../../test/give-share.ts'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import { messages, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { createTurn } from '../tasks/accept/create-turn.ts'
@@ -56,7 +56,7 @@ test.each(['with the others', 'before the others'])(
     if (!held) throw new Error('There is no turn')
     let late: Promise<ClaimResult> | null = null
     await database.db.transaction(async tx => {
-      await lockTask(tx, everyTenant, held.task)
+      await lockTask(tx, everyone, held.task)
       late = claim(held.turnId, 'c', claimQueued)
       if (when === 'before the others') await new Promise(setImmediate)
       const claimed = await Promise.all(others.map(({ turnId }) => claim(turnId, 'c', claimQueued)))
@@ -114,7 +114,9 @@ async function prepare(history: History): Promise<{ turnId: string; task: string
   await giveShare(db, turn.id)
   if (history === 'with two inputs that it merges')
     for (const input of ['one', 'two'])
-      await db.transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input, params: { input }, ifBusy: 'merge' }), 10))
+      await db.transaction(tx =>
+        createTurn(tx, { tenant }, task.id, createTurnBody.parse({ input, params: { input }, ifBusy: 'merge' }), 10),
+      )
   if (history === 'given back') {
     const first = await claim(turn.id, 'before')
     const epoch = first.result === 'claimed' ? first.claimed.turn.epoch : 0

@@ -14,7 +14,7 @@ import {
 import { and, eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { readNow } from '../connection/moments.ts'
-import { isOf, type Tenant } from '../connection/tenant.ts'
+import { isOf, type Readable, type Tenant } from '../connection/tenant.ts'
 import { requireTask } from '../reads/tasks.ts'
 import type { TurnRow } from '../rows.ts'
 import { waits } from '../schema.ts'
@@ -27,9 +27,9 @@ export type Answered = { wait: Wait; turn: TurnRow | null }
 
 export type GivenAnswer = AnswerBody & { by?: string | undefined }
 
-export async function answerWait(tx: Transaction, tenant: Tenant, task: TaskId, id: WaitId, given: GivenAnswer): Promise<Answered> {
-  await lockTask(tx, tenant, task)
-  const { row, isDue } = await findWait(tx, tenant, task, id)
+export async function answerWait(tx: Transaction, caller: Readable, task: TaskId, id: WaitId, given: GivenAnswer): Promise<Answered> {
+  await lockTask(tx, caller, task)
+  const { row, isDue } = await findWait(tx, caller.tenant, task, id)
   const { action, content, comment, by } = given
   const answer = { action, ...(content !== undefined && { content }), ...(comment !== undefined && { comment }), ...(by && { by }) }
   if (row.status === 'answered' && row.answer) {

@@ -4,7 +4,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { turns, waits } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
@@ -53,7 +53,7 @@ export type Held = { task: TaskRow; turn: TurnRow }
 export async function holdTurn(tx: Transaction, turnId: TurnId, claimId: string): Promise<Held | null> {
   const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turnId))
   if (!found) return null
-  const task = await lockTask(tx, everyTenant, found.task)
+  const task = await lockTask(tx, everyone, found.task)
   const held = and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
   const [turn] = await tx.select().from(turns).where(held)
   return turn ? { task, turn } : null

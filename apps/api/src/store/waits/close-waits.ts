@@ -5,7 +5,7 @@
 import { isAnsweredByRequest, type TurnId, type WaitAnswer, type WaitId, type WaitStatus, waitKinds } from '@rivulet/protocol'
 import { and, asc, eq, inArray, lte, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns, waits } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
@@ -85,7 +85,7 @@ export async function turnsWithDueWaits(db: Database, limit: number): Promise<Pi
 /** Null when another process closed them first. */
 export async function expireWaits(db: Database, { id, task }: Pick<TurnRow, 'id' | 'task'>): Promise<TurnRow | null> {
   return db.transaction(async tx => {
-    await lockTask(tx, everyTenant, task)
+    await lockTask(tx, everyone, task)
     return closeAndResume(tx, id, { status: 'expired' }, isDue)
   })
 }

@@ -5,7 +5,7 @@
 import type { Message, State } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
-import { everyTenant } from '../connection/tenant.ts'
+import { everyone } from '../connection/tenant.ts'
 import { addReferences, filesIn } from '../files/file-references.ts'
 import { findFiles } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
@@ -27,7 +27,7 @@ export type Parking = { epoch: number; claimId: string; messages: readonly Messa
 export async function parkTurn(db: Database, turn: TurnRow, parking: Parking): Promise<Parked> {
   const { epoch, claimId, messages: said, joins, state, keptTo } = parking
   return db.transaction(async tx => {
-    await lockTask(tx, everyTenant, turn.task)
+    await lockTask(tx, everyone, turn.task)
     const [current] = await tx.select().from(turns).where(eq(turns.id, turn.id))
     if (current?.claim !== claimId || current.epoch !== epoch) return { result: 'superseded' }
     if (current.status === 'waiting' || current.resumed === 'queued') return { result: 'already' }

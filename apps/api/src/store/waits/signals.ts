@@ -4,7 +4,7 @@ import { and, asc, count, eq, gt, lt, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, readNow } from '../connection/moments.ts'
-import type { Tenant } from '../connection/tenant.ts'
+import type { Readable } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { signals, waits } from '../schema.ts'
 import { lockTask } from '../tasks/held-task.ts'
@@ -13,8 +13,8 @@ import { closeAndResume, isWait } from './close-waits.ts'
 const keptMs = signalHours * 3_600_000
 
 /** The turn whose wait it closes; null when it is kept. */
-export async function sendSignal(tx: Transaction, tenant: Tenant, taskId: TaskId, { name, data }: SignalBody): Promise<TurnRow | null> {
-  const task = await lockTask(tx, tenant, taskId)
+export async function sendSignal(tx: Transaction, caller: Readable, taskId: TaskId, { name, data }: SignalBody): Promise<TurnRow | null> {
+  const task = await lockTask(tx, caller, taskId)
   const isAwaited = and(eq(waits.task, taskId), eq(waits.kind, 'event'), eq(waits.name, name), eq(waits.status, 'open'))
   const [wait] = await tx
     .select({ id: waits.id, turn: waits.turn })

@@ -13,7 +13,7 @@ import type { Spilling } from '../../files/spill.ts'
 import { foldFrom } from '../../log/log-fold.ts'
 import type { AuditNote } from '../../store/access/audit.ts'
 import type { Database, DatabaseHandle, Transaction } from '../../store/connection/database.ts'
-import type { Tenant } from '../../store/connection/tenant.ts'
+import type { Readable } from '../../store/connection/tenant.ts'
 import type { TurnRow } from '../../store/rows.ts'
 import {
   beginCancel,
@@ -56,7 +56,7 @@ export function createTurnCanceling(deps: TurnEndingDeps) {
 
   /** Ends every turn of a task that has not ended, or only the one that has begun. */
   async function cancel(
-    tenant: Tenant,
+    caller: Readable,
     task: TaskId,
     { reason, scope = 'all' }: { reason?: string | undefined; scope?: CancelScope },
     note: AuditNote,
@@ -65,15 +65,15 @@ export function createTurnCanceling(deps: TurnEndingDeps) {
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
     const begin = (tx: Transaction) =>
-      scope === 'all' ? beginCancel(tx, tenant, task, outcome) : beginTurnCancel(tx, tenant, task, null, outcome)
-    await complete(await taskTransaction(databaseFor(tenant), task, async tx => noted(tx, await begin(tx), note)), 'call')
+      scope === 'all' ? beginCancel(tx, caller, task, outcome) : beginTurnCancel(tx, caller, task, null, outcome)
+    await complete(await taskTransaction(databaseFor(caller.tenant), task, async tx => noted(tx, await begin(tx), note)), 'call')
   }
 
   /** Ends one turn, if it has not ended. */
-  async function cancelTurn(tenant: Tenant, task: TaskId, turnNumber: number, note: AuditNote): Promise<void> {
+  async function cancelTurn(caller: Readable, task: TaskId, turnNumber: number, note: AuditNote): Promise<void> {
     await announcer.ping()
-    const begin = (tx: Transaction) => beginTurnCancel(tx, tenant, task, turnNumber, canceled())
-    await complete(await taskTransaction(databaseFor(tenant), task, async tx => noted(tx, await begin(tx), note)), 'call')
+    const begin = (tx: Transaction) => beginTurnCancel(tx, caller, task, turnNumber, canceled())
+    await complete(await taskTransaction(databaseFor(caller.tenant), task, async tx => noted(tx, await begin(tx), note)), 'call')
   }
 
   /** A cancel that finds nothing to cancel changes nothing, so it has no entry in the audit log. */
@@ -83,10 +83,10 @@ export function createTurnCanceling(deps: TurnEndingDeps) {
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. `keepsQueued`: the inputs that wait are merged with it. */
-  async function interrupt(tx: Transaction, tenant: Tenant, task: TaskId, note: AuditNote, keepsQueued = false): Promise<CancelBegun> {
+  async function interrupt(tx: Transaction, caller: Readable, task: TaskId, note: AuditNote, keepsQueued = false): Promise<CancelBegun> {
     await announcer.ping()
     const begin = keepsQueued ? beginInterrupt : beginCancel
-    return noted(tx, await begin(tx, tenant, task, canceled('interrupted')), note)
+    return noted(tx, await begin(tx, caller, task, canceled('interrupted')), note)
   }
 
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */

@@ -105,14 +105,14 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
 
   /** A page ends early where its tasks would have more bytes than a page may have. */
   async function list(request: FastifyRequest, agent: string, wanted: ListParams): Promise<A2aPage> {
-    const { tenant } = request.principal
+    const { principal } = request
     const { contextId, state, since, after, pageSize, historyLength, includeArtifacts } = wanted
     const task = taskIdSchema.safeParse(contextId).data
     const stage = state && stageOf[state]
     const nothing = { tasks: [], nextPageToken: '', pageSize, totalSize: 0 }
     if ((contextId !== undefined && task === undefined) || stage === null) return nothing
     const filter = { agent, task, stage, since }
-    const { places, total } = await listTurns(listsFor(tenant), tenant, filter, { after, limit: pageSize + 1 })
+    const { places, total } = await listTurns(listsFor(principal), principal.tenant, filter, { after, limit: pageSize + 1 })
     const tasks: ListedTask[] = []
     let [bytes, last, hasMore] = [0, after, places.length > pageSize]
     for (const place of places.slice(0, pageSize)) {
@@ -131,7 +131,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
   async function cancel(request: FastifyRequest, agent: string, id: string): Promise<A2aTask> {
     const turn = await own(request, agent, id)
     if (hasEnded(turn.status)) throw new RpcError('taskNotCancelable', 'The task has ended')
-    await ending.cancelTurn(request.principal.tenant, turn.task, turn.number, note(request, turnCancel(turn)))
+    await ending.cancelTurn(request.principal, turn.task, turn.number, note(request, turnCancel(turn)))
     relay.kick()
     return read(request, turn.id)
   }
@@ -184,9 +184,9 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     return { turn: running ?? (await own(request, agent, turn.id)), answered: new Set(), dispatch }
   }
 
-  async function own({ principal: { tenant } }: FastifyRequest, agent: string, id: string): Promise<TurnRow> {
+  async function own({ principal }: FastifyRequest, agent: string, id: string): Promise<TurnRow> {
     const known = turnIdSchema.safeParse(id).data
-    const found = known && (await findOwnTurn(databaseFor(tenant), tenant, known))
+    const found = known && (await findOwnTurn(databaseFor(principal), principal.tenant, known))
     if (found?.agent !== agent) throw new RpcError('taskNotFound', 'No such task')
     return found.turn
   }
@@ -197,11 +197,12 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     return task
   }
 
-  async function findTask({ principal: { tenant } }: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask | null> {
-    const found = await findOwnTurn(databaseFor(tenant), tenant, id)
+  async function findTask({ principal }: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask | null> {
+    const db = databaseFor(principal)
+    const found = await findOwnTurn(db, principal.tenant, id)
     if (!found) return null
     const turn = toTurn(found.turn)
-    const messages = await turnMessagesNow(databaseFor(tenant), reader, tenant, turn.task, turn.joinedTo ?? turn.number)
+    const messages = await turnMessagesNow(db, reader, principal.tenant, turn.task, turn.joinedTo ?? turn.number)
     return a2aTask({ task: turn.task, turnId: turn.id }, turn, messages, historyLength)
   }
 
@@ -210,7 +211,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
       run: { task, turnId: id, turnNumber: number, answered },
       wrap: chunk,
       read: async () => {
-        const found = await findOwnTurn(databaseFor(request.principal.tenant), request.principal.tenant, id)
+        const found = await findOwnTurn(databaseFor(request.principal), request.principal.tenant, id)
         return found && hasEnded(found.turn.status) ? read(request, id) : null
       },
     })

@@ -60,8 +60,10 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
       },
     },
     async (request, reply) => {
-      const { tenant } = request.principal
-      const agent = (await listAgents(databaseFor(tenant), tenant, config.leaseMs)).find(({ name }) => name === request.params.agent)
+      const { principal } = request
+      const agent = (await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)).find(
+        ({ name }) => name === request.params.agent,
+      )
       if (!agent) throw new RivuletError('not_found', 'No such agent')
       const card = cardOf(agent, `${request.protocol}://${request.host}/a2a/${agent.name}`)
       const etag = etagOf(card)

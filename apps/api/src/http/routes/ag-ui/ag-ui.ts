@@ -76,15 +76,15 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
     },
     async request => {
       const task = await requireThread(request)
-      await ending.cancel(request.principal.tenant, task, {}, note(request, { action: 'task.canceled', target: task }))
+      await ending.cancel(request.principal, task, {}, note(request, { action: 'task.canceled', target: task }))
       relay.kick()
       return { threadId: request.params.thread }
     },
   )
 
-  async function requireThread({ principal: { tenant }, params }: FastifyRequest): Promise<TaskId> {
+  async function requireThread({ principal, params }: FastifyRequest): Promise<TaskId> {
     const { agent, thread } = ofThread.parse(params)
-    const task = await findThread(databaseFor(tenant), tenant, agent, thread)
+    const task = await findThread(databaseFor(principal), principal.tenant, agent, thread)
     if (!task) throw taskNotFound()
     return task
   }
@@ -92,7 +92,7 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
   /** Closes waits with the client's responses, and accepts a new input. Without either, the client gets the run that the thread has. */
   async function begin(request: FastifyRequest, reply: FastifyReply, agent: string, input: RunInput): Promise<Begun> {
     const { tenant } = request.principal
-    const db = databaseFor(tenant)
+    const db = databaseFor(request.principal)
     const task = await findThread(db, tenant, agent, input.threadId)
     if (!task && input.resume?.length) throw taskNotFound()
     const given = task ? await answers.answer(request, task, input) : null
@@ -106,7 +106,7 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
     const inputMetadata = { 'ag-ui': { run: input.runId, ...(last && { message: last.message.id }) } }
     const said = last && (last.input.length > 1 ? last.input : last.input[0])
     const params = paramsOf(input)
-    const history = task ? [] : historyOf(input, last !== null)
+    const history = task ? [] : historyOf(input, last !== null, config.limits)
     const body = {
       ...createTaskBody.parse({ agent, name: input.threadId }),
       ...(params && { params }),
@@ -129,18 +129,18 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
     }
   }
 
-  async function isKnown({ principal: { tenant } }: FastifyRequest, task: TaskId, message: string): Promise<boolean> {
+  async function isKnown({ principal }: FastifyRequest, task: TaskId, message: string): Promise<boolean> {
     if (message.startsWith(`${task}:`)) return true
-    return (await findRun(databaseFor(tenant), tenant, task, 'ag-ui', { name: 'message', id: message })) !== null
+    return (await findRun(databaseFor(principal), principal.tenant, task, 'ag-ui', { name: 'message', id: message })) !== null
   }
 
   /** The latest of the messages before an index. */
-  function earlierOf({ principal: { tenant } }: FastifyRequest, task: TaskId): AgUiRun['earlier'] {
+  function earlierOf({ principal }: FastifyRequest, task: TaskId): AgUiRun['earlier'] {
     const limit = 200
     return async index => {
       const { data } = await listMessages(
-        databaseFor(tenant),
-        tenant,
+        databaseFor(principal),
+        principal.tenant,
         task,
         { after: index - limit - 1, limit },
         config.limits.pageBytes,

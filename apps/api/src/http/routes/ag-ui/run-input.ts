@@ -10,6 +10,7 @@ import {
   type JsonObject,
   jsonObjectSchema,
   jsonSchema,
+  type Limits,
   maxHistoryMessages,
   RivuletError,
   reasoning,
@@ -19,6 +20,7 @@ import {
 } from '@rivulet/protocol'
 import { z } from 'zod'
 import type { AgUiMessage } from '../../../stream/dialects/ag-ui/ag-ui-message.ts'
+import { parseCallerText } from '../../requests/json-body.ts'
 
 const source = z.discriminatedUnion('type', [
   z.object({ type: z.literal('data'), value: z.base64().min(1), mimeType: z.string().min(1).max(200) }),
@@ -91,7 +93,7 @@ export function toolResults({ messages }: RunInput): Map<string, string> {
 }
 
 /** The messages of a thread that took place elsewhere, with the ids that their client knows them by. */
-export function historyOf({ messages }: RunInput, hasInput: boolean): HistoryMessage[] {
+export function historyOf({ messages }: RunInput, hasInput: boolean, limits: Limits): HistoryMessage[] {
   const before = (hasInput ? messages.slice(0, -1) : messages).filter(one => !('subagentRunId' in one && one.subagentRunId))
   const names = new Map(
     before.flatMap(one => ('toolCalls' in one ? (one.toolCalls ?? []).map(call => [call.id, call.function.name] as const) : [])),
@@ -99,13 +101,17 @@ export function historyOf({ messages }: RunInput, hasInput: boolean): HistoryMes
   const history = before.flatMap((given, place) => {
     const { data } = message.safeParse(given)
     if (!data) throw wrong(`messages/${place}/content`, wrongPart)
-    return historyMessages(data, names, `messages/${place}`)
+    return historyMessages(data, names, { path: `messages/${place}`, limits })
   })
   if (history.length > maxHistoryMessages) throw wrong('messages', `A new thread takes at most ${maxHistoryMessages} messages`)
   return history
 }
 
-function historyMessages(one: ClientMessage, names: ReadonlyMap<string, string>, path: string): HistoryMessage[] {
+function historyMessages(
+  one: ClientMessage,
+  names: ReadonlyMap<string, string>,
+  { path, limits }: { path: string; limits: Limits },
+): HistoryMessage[] {
   const metadata: JsonObject = { 'ag-ui': { message: one.id } }
   switch (one.role) {
     case 'user':
@@ -114,7 +120,7 @@ function historyMessages(one: ClientMessage, names: ReadonlyMap<string, string>,
       return [
         ...(one.content ? [{ author: 'agent' as const, content: text(one.content), metadata }] : []),
         ...(one.toolCalls ?? []).map(({ id: call, function: { name, arguments: given } }): HistoryMessage => {
-          return { author: 'agent', content: toolRequest(call, name, argumentsOf(given, path)), metadata: { 'ag-ui': { call } } }
+          return { author: 'agent', content: toolRequest(call, name, argumentsOf(given, path, limits)), metadata: { 'ag-ui': { call } } }
         }),
       ]
     case 'tool': {
@@ -153,14 +159,12 @@ function resultText(given: string | unknown[]): string {
   return typeof given === 'string' ? given : JSON.stringify(given)
 }
 
-function argumentsOf(given: string, path: string): Json {
-  try {
-    return JSON.parse(given === '' ? '{}' : given)
-  } catch (cause) {
-    throw wrong(`${path}/toolCalls`, 'Arguments have to be JSON', cause)
-  }
+function argumentsOf(given: string, path: string, limits: Limits): Json {
+  const value = parseCallerText(given === '' ? '{}' : given, limits, `/${path}/toolCalls`)
+  if (value === undefined) throw wrong(`${path}/toolCalls`, 'Arguments have to be JSON')
+  return value
 }
 
-function wrong(path: string, reason: string, cause?: unknown): RivuletError {
-  return new RivuletError('validation_failed', 'Request validation failed', { details: [{ path: `/${path}`, reason }], cause })
+function wrong(path: string, reason: string): RivuletError {
+  return new RivuletError('validation_failed', 'Request validation failed', { details: [{ path: `/${path}`, reason }] })
 }

@@ -87,7 +87,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
       }
       case 'tasks/cancel': {
         const { turn } = await taskOf(request, rpc, envelope)
-        await ending.cancelTurn(request.principal.tenant, turn.task, turn.number, note(request, turnCancel(turn)))
+        await ending.cancelTurn(request.principal, turn.task, turn.number, note(request, turnCancel(turn)))
         relay.kick()
         return {}
       }
@@ -138,12 +138,12 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   }
 
   async function begin(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest): Promise<FoundTurn> {
-    const { tenant } = request.principal
+    const { principal } = request
     const { name: agent, arguments: given } = paramsOf(callParams, rpc)
     const rejection = capacity.rejection()
     if (rejection) throw rejection
     await requireShare(request)
-    const task = given.task === undefined ? null : await findThread(databaseFor(request.principal), tenant, agent, given.task)
+    const task = given.task === undefined ? null : await findThread(databaseFor(principal), principal.tenant, agent, given.task)
     const { message, params, task: name } = given
     const input = { type: 'text', text: message, format: 'plain' } as const
     const named = paramsOf(createTaskBody, { params: { agent, ...(name !== undefined && { name }) } })
@@ -154,15 +154,16 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     return own(request, turn.id)
   }
 
-  async function outcomeOf({ principal: { tenant } }: FastifyRequest, { turn: { id } }: FoundTurn, envelope: Envelope): Promise<object> {
-    const found = await findOwnTurn(databaseFor(tenant), tenant, id)
+  async function outcomeOf({ principal }: FastifyRequest, { turn: { id } }: FoundTurn, envelope: Envelope): Promise<object> {
+    const db = databaseFor(principal)
+    const found = await findOwnTurn(db, principal.tenant, id)
     if (!found) throw new RivuletError('task_not_found', 'No such task')
     const turn = toTurn(found.turn)
     if (hasOpenQuestion(turn.waits)) {
       if (envelope.era === 'legacy' || !envelope.elicits) return waitingResult(turn)
       return { resultType: 'input_required', inputRequests: inputRequests(turn.waits ?? []), requestState: id }
     }
-    return toolResult(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number))
+    return toolResult(turn, await turnMessages(db, principal.tenant, turn.task, turn.joinedTo ?? turn.number))
   }
 
   /** Responses to waits that are unknown or closed are ignored. */
@@ -191,10 +192,10 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     return known === undefined ? undefined : findOwnTurn(databaseFor(principal), principal.tenant, known)
   }
 
-  async function describe({ principal: { tenant } }: FastifyRequest, { turn: row }: FoundTurn): Promise<object> {
+  async function describe({ principal }: FastifyRequest, { turn: row }: FoundTurn): Promise<object> {
     const turn = toTurn(row)
     if (turn.status !== 'completed') return mcpTask(turn, [])
-    return mcpTask(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number))
+    return mcpTask(turn, await turnMessages(databaseFor(principal), principal.tenant, turn.task, turn.joinedTo ?? turn.number))
   }
 }
 

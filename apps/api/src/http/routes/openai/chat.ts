@@ -1,5 +1,5 @@
 /** OpenAI's older API, below `/openai/v1`: chat completions, and the agents as models. */
-import { agentNameSchema, createTaskBody, RivuletError } from '@rivulet/protocol'
+import { agentNameSchema, createTaskBody, type Limits, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -35,23 +35,24 @@ const objectOrStream = { description: 'The object, or its chunks', content: { 'a
 type Begun = { head: ResponseHead; dispatch: () => void }
 
 export function chatRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, reader, relay } = services
+  const { databaseFor, reader, relay, config } = services
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const results = createTurnResults(services)
   const questions = createQuestionAnswers(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
-  const config = { access: { scope: 'tasks:write', ofAgents: true }, addsWork: true } as const
+  const creating = { access: { scope: 'tasks:write', ofAgents: true }, addsWork: true } as const
 
   app.post(
     '/chat/completions',
-    { config, schema: { tags, body: chatCompletionBody, querystring: retriesQuery, response: { 200: objectOrStream } } },
+    { config: creating, schema: { tags, body: chatCompletionBody, querystring: retriesQuery, response: { 200: objectOrStream } } },
     async (request, reply) => {
       const { body } = request
       const { tenant } = request.principal
+      const db = databaseFor(request.principal)
       rejectUnsupportedChat(body)
-      const wanted = answersInChat(body.messages) ?? wantedTurn(body)
+      const wanted = answersInChat(body.messages, config.limits) ?? wantedTurn(body, config.limits)
       // A turn that is answered has the tools of the request that began it.
-      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(tenant), tenant, body.model))
+      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(db, tenant, body.model))
       await requireShare(request)
       const admission = events.reserve(request)
       const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
@@ -66,7 +67,6 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
       return results.send(reply, { task, turnNumber, admission, asks: waits => isCalling(waits, head.segment), read })
 
       async function read(): Promise<Result> {
-        const db = databaseFor(tenant)
         const turn = await getTurn(db, tenant, task, turnNumber)
         const completion = chatCompletion(head, turn, await turnMessagesNow(db, reader, tenant, task, turnNumber))
         if (completion) return { body: completion }
@@ -85,7 +85,7 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
 
   async function answer(request: FastifyRequest, { model }: ChatCompletion, answers: readonly QuestionAnswer[]): Promise<Begun> {
     const { tenant } = request.principal
-    const db = databaseFor(tenant)
+    const db = databaseFor(request.principal)
     const about = await getTask(db, tenant, answers[0]?.task ?? '')
     if (about.agent !== model) throw new RivuletError('bad_request', 'The calls are those of another model')
     const { turnNumber, segment } = await questions.answer(request, about.id, answers, ({ kind }) => kind === 'tool')
@@ -125,10 +125,10 @@ function modelOf({ name }: { name: string }) {
   return { id: name, object: 'model' as const, created: 0, owned_by: 'rivulet' }
 }
 
-function wantedTurn(body: ChatCompletion): WantedTurn {
+function wantedTurn(body: ChatCompletion, limits: Limits): WantedTurn {
   const { model, metadata, temperature, top_p, reasoning, max_tokens, max_completion_tokens, reasoning_effort } = body
   if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
-  const { history, input } = conversationOf(messagesOfChat(body.messages), 'messages')
+  const { history, input } = conversationOf(messagesOfChat(body.messages, limits), 'messages')
   const named = {
     temperature,
     top_p,

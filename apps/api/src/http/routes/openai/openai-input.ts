@@ -10,6 +10,7 @@ import {
   fileNameSchema,
   type HistoryMessage,
   type Json,
+  type Limits,
   maxInputs,
   RivuletError,
   reasoning,
@@ -18,6 +19,7 @@ import {
   toolResponse,
 } from '@rivulet/protocol'
 import { z } from 'zod'
+import { parseCallerText } from '../../requests/json-body.ts'
 
 const imagePart = z.object({ type: z.literal('input_image'), image_url: z.string() })
 const fileFields = { file_data: z.string().optional(), filename: fileNameSchema.optional() }
@@ -118,14 +120,14 @@ function inputOf(messages: readonly HistoryMessage[], param: string): Content | 
   return contents.length === 1 && contents[0] ? contents[0] : contents
 }
 
-export function messagesOfItems(items: readonly WholeItem[]): MessageGroup[] {
+export function messagesOfItems(items: readonly WholeItem[], limits: Limits): MessageGroup[] {
   const names = new Map(items.flatMap(item => ('call_id' in item && 'name' in item ? [[item.call_id, item.name] as const] : [])))
   return items.map((item, place): MessageGroup => {
     const path = `input/${place}`
     if ('role' in item) return said(roles[item.role], item.content, path)
     switch (item.type) {
       case 'function_call':
-        return [{ author: 'agent', content: toolRequest(item.call_id, item.name, argumentsOf(item.arguments, path)) }]
+        return [{ author: 'agent', content: toolRequest(item.call_id, item.name, argumentsOf(item.arguments, path, limits)) }]
       case 'function_call_output':
         return [{ author: 'agent', content: toolResponse(item.call_id, names.get(item.call_id) ?? '', outputOf(item.output)) }]
       // What was approved is in the call.
@@ -134,7 +136,7 @@ export function messagesOfItems(items: readonly WholeItem[]): MessageGroup[] {
         return []
       case 'mcp_call':
         return [
-          { author: 'agent', content: toolRequest(item.id, item.name, argumentsOf(item.arguments, path)) },
+          { author: 'agent', content: toolRequest(item.id, item.name, argumentsOf(item.arguments, path, limits)) },
           { author: 'agent', content: toolResponse(item.id, item.name, errorOf(item.error) ?? item.output ?? null, Boolean(item.error)) },
         ]
       // The item has no other type of image; OpenAI's own are of this one, too.
@@ -156,7 +158,7 @@ function errorOf(error: Extract<WholeItem, { type: 'mcp_call' }>['error']): Json
   return JSON.parse(JSON.stringify(error.content ?? error.message ?? error))
 }
 
-export function messagesOfChat(messages: readonly ChatMessage[]): MessageGroup[] {
+export function messagesOfChat(messages: readonly ChatMessage[], limits: Limits): MessageGroup[] {
   const calls = messages.flatMap(message => ('tool_calls' in message ? (message.tool_calls ?? []) : []))
   const names = new Map(calls.map(({ id, function: { name } }) => [id, name]))
   return messages.map((message, place): MessageGroup => {
@@ -166,7 +168,7 @@ export function messagesOfChat(messages: readonly ChatMessage[]): MessageGroup[]
       return [{ author: 'agent', content: toolResponse(message.tool_call_id, name, outputOf(message.content)) }]
     }
     const requests = (message.tool_calls ?? []).map(({ id, function: { name, arguments: given } }): HistoryMessage => {
-      return { author: 'agent', content: toolRequest(id, name, argumentsOf(given, path)) }
+      return { author: 'agent', content: toolRequest(id, name, argumentsOf(given, path, limits)) }
     })
     return [...(message.content ? said(roles[message.role], message.content, path) : []), ...requests]
   })
@@ -232,14 +234,12 @@ function mediaOf(url: string, mimeType: string, path: string): ContentOf<'media'
   return { type: 'media', mimeType: given, data }
 }
 
-function argumentsOf(given: string, path: string) {
-  try {
-    return JSON.parse(given === '' ? '{}' : given)
-  } catch (cause) {
-    throw wrong(`${path}/arguments`, 'It has to be JSON', cause)
-  }
+function argumentsOf(given: string, path: string, limits: Limits): Json {
+  const value = parseCallerText(given === '' ? '{}' : given, limits, `/${path}/arguments`)
+  if (value === undefined) throw wrong(`${path}/arguments`, 'It has to be JSON')
+  return value
 }
 
-export function wrong(path: string, reason: string, cause?: unknown): RivuletError {
-  return new RivuletError('validation_failed', 'Request validation failed', { details: [{ path: `/${path}`, reason }], cause })
+export function wrong(path: string, reason: string): RivuletError {
+  return new RivuletError('validation_failed', 'Request validation failed', { details: [{ path: `/${path}`, reason }] })
 }

@@ -2,7 +2,7 @@
  * Responses to what a turn asks for, as the input of a response: `mcp_approval_response` for an approval, `function_call_output` for a form or a tool.
  * The id of a question names its task, so a client needs no `previous_response_id` to answer it.
  */
-import { type Json, RivuletError, type TaskId, type Turn, type Wait } from '@rivulet/protocol'
+import { type Json, type Limits, RivuletError, type TaskId, type Turn, type Wait } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
@@ -10,20 +10,21 @@ import { answerOf } from '../../../stream/dialects/ag-ui/interrupts.ts'
 import { parseQuestionId, type QuestionId } from '../../../stream/dialects/openai/output-item.ts'
 import { closingQuestions, segmentAfter, segmentOf } from '../../../stream/dialects/openai/segment.ts'
 import { createAnswerWaits, type WaitResponse } from '../../requests/answer-waits.ts'
+import { parseCallerText } from '../../requests/json-body.ts'
 import type { Services } from '../../services.ts'
 import { type ChatMessage, type InputItem, outputOf, wrong } from './openai-input.ts'
 
 export type QuestionAnswer = QuestionId & { of: 'approval' | 'call'; payload: Json }
 
 /** Null where the input does not end with an answer: then it is the input of a new turn. */
-export function answersIn(input: string | readonly InputItem[]): QuestionAnswer[] | null {
+export function answersIn(input: string | readonly InputItem[], limits: Limits): QuestionAnswer[] | null {
   if (typeof input === 'string') return null
-  const first = input.findLastIndex(item => answerIn(item) === null) + 1
-  const answers = input.slice(first).flatMap(item => answerIn(item) ?? [])
+  const first = input.findLastIndex(item => answerIn(item, limits) === null) + 1
+  const answers = input.slice(first).flatMap(item => answerIn(item, limits) ?? [])
   return answers.length > 0 ? answers : null
 }
 
-function answerIn(item: InputItem): QuestionAnswer | null {
+function answerIn(item: InputItem, limits: Limits): QuestionAnswer | null {
   if (item.type === 'mcp_approval_response') {
     const asked = parseQuestionId(item.approval_request_id)
     if (!asked) throw new RivuletError('not_found', 'No such approval request')
@@ -31,27 +32,25 @@ function answerIn(item: InputItem): QuestionAnswer | null {
   }
   if (item.type !== 'function_call_output') return null
   const asked = parseQuestionId(item.call_id)
-  return asked && { ...asked, of: 'call', payload: jsonOf(outputOf(item.output)) }
+  return asked && { ...asked, of: 'call', payload: jsonOf(outputOf(item.output), 'input', limits) }
 }
 
 /** Of a chat whose last messages are results of our calls. The id of a call names its task, so the messages before do not matter. */
-export function answersInChat(messages: readonly ChatMessage[]): QuestionAnswer[] | null {
+export function answersInChat(messages: readonly ChatMessage[], limits: Limits): QuestionAnswer[] | null {
   const first = messages.findLastIndex(message => message.role !== 'tool') + 1
   const answers = messages.slice(first).flatMap((message): QuestionAnswer[] => {
     const asked = message.role === 'tool' ? parseQuestionId(message.tool_call_id) : null
-    return asked && message.role === 'tool' ? [{ ...asked, of: 'call', payload: jsonOf(outputOf(message.content)) }] : []
+    return asked && message.role === 'tool'
+      ? [{ ...asked, of: 'call', payload: jsonOf(outputOf(message.content), 'messages', limits) }]
+      : []
   })
   return answers.length > 0 ? answers : null
 }
 
 /** Clients send outputs as text. */
-function jsonOf(output: Json): Json {
-  if (typeof output !== 'string') return output
-  try {
-    return JSON.parse(output)
-  } catch {
-    return output
-  }
+function jsonOf(output: Json, param: string, limits: Limits): Json {
+  const value = typeof output === 'string' ? parseCallerText(output, limits, `/${param}`) : undefined
+  return value === undefined ? output : value
 }
 
 export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics'>) {
@@ -67,7 +66,7 @@ export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | '
     isNeeded: (wait: Wait) => boolean = () => true,
   ): Promise<{ turnNumber: number; segment: number }> {
     const { tenant } = request.principal
-    const db = databaseFor(tenant)
+    const db = databaseFor(request.principal)
     if (answers.some(given => given.task !== task)) throw wrong('input', 'The requests are those of another conversation')
     const waits = await Promise.all(answers.map(({ wait }) => getWait(db, tenant, task, wait)))
     const responses = waits.map((wait, place) => responseTo(wait, answers[place]))

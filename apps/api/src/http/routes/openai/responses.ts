@@ -4,12 +4,11 @@
  * A response goes on when its caller leaves. It can be streamed from its beginning or after a sequence number, read, and canceled, by any caller
  * that may read the task.
  */
-import { agentNameSchema, createTaskBody, hasOpenQuestion, type Message, RivuletError, taskIdSchema } from '@rivulet/protocol'
+import { agentNameSchema, createTaskBody, hasOpenQuestion, type Limits, type Message, RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
-import { mayRead } from '../../../access/principal.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
 import { requireAgent } from '../../../store/agents/agents.ts'
 import { getTask } from '../../../store/reads/tasks.ts'
@@ -58,7 +57,7 @@ const streamQuery = retriesQuery.extend({
 type Begun = { id: ResponseId; head: ResponseHead; read: () => Promise<OpenAiResponse>; dispatch: () => void }
 
 export function responseRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, reader, ending, relay, announcer } = services
+  const { databaseFor, reader, ending, relay, announcer, config } = services
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const { note, audited } = createAudit(services)
   const results = createTurnResults(services)
@@ -73,7 +72,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const { body } = request
       rejectUnsupported(body)
       const { tenant } = request.principal
-      const wanted = answersIn(body.input) ?? wantedTurn(body, await itemsOf(request, body.input))
+      const wanted = answersIn(body.input, config.limits) ?? wantedTurn(body, await itemsOf(request, body.input), config.limits)
       // A turn that is answered has the tools of the request that began it.
       if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(request.principal), tenant, body.model))
       await requireShare(request)
@@ -83,7 +82,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const { id, head, read, dispatch } = await orGiveBack(admission, begun)
       if (!admission) {
         dispatch()
-        return visible(request, await read())
+        return read()
       }
       if (!body.stream) {
         dispatch()
@@ -128,9 +127,9 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const id = idOf(request.params.id)
       await readTurn(request, id)
       const change = turnCancel({ task: id.task, number: id.turnNumber })
-      await ending.cancelTurn(request.principal.tenant, id.task, id.turnNumber, note(request, change))
+      await ending.cancelTurn(request.principal, id.task, id.turnNumber, note(request, change))
       relay.kick()
-      return visible(request, await readResponse(request, id))
+      return readResponse(request, id)
     },
   )
 
@@ -140,9 +139,9 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     async request => {
       const id = idOf(request.params.id)
       await readTurn(request, id)
-      const { tenant } = request.principal
+      const { principal } = request
       const change = { action: 'task.deleted', target: id.task } as const
-      await audited(databaseFor(tenant), request, change, tx => removeOnlyTurn(tx, tenant, id.task, id.turnNumber))
+      await audited(databaseFor(principal.tenant), request, change, tx => removeOnlyTurn(tx, principal, id.task, id.turnNumber))
       await announcer.remove(id.task).catch(() => {})
       return { id: request.params.id, object: 'response', deleted: true as const }
     },
@@ -191,8 +190,8 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     return { turn, head: headOf(about, turn, known) }
   }
 
-  function messagesOf({ principal: { tenant } }: FastifyRequest, { task, turnNumber }: ResponseId): Promise<Message[]> {
-    return turnMessagesNow(databaseFor(tenant), reader, tenant, task, turnNumber)
+  function messagesOf({ principal }: FastifyRequest, { task, turnNumber }: ResponseId): Promise<Message[]> {
+    return turnMessagesNow(databaseFor(principal), reader, principal.tenant, task, turnNumber)
   }
 
   async function readResponse(request: FastifyRequest, id: ResponseId): Promise<OpenAiResponse> {
@@ -206,10 +205,10 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
   }
 }
 
-function wantedTurn(body: CreateResponse, items: readonly WholeItem[]): WantedTurn {
+function wantedTurn(body: CreateResponse, items: readonly WholeItem[], limits: Limits): WantedTurn {
   const { model, metadata, conversation, instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning } = body
   if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
-  const groups = messagesOfItems(items)
+  const groups = messagesOfItems(items, limits)
   const named = { instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning, tools: callerTools(body) }
   const previous = body.previous_response_id ? idOf(body.previous_response_id) : null
   const task = previous?.task ?? (conversation ? taskIdSchema.safeParse(nameOf(conversation)).data : undefined)
@@ -246,9 +245,4 @@ function numberOf(text: string | undefined): number | null {
   const number = Number(text)
   if (number > maxSequenceNumber) throw wrong('starting_after', 'It is not a sequence_number of this response')
   return number
-}
-
-/** A caller that may change but not read a task gets the state of the response, and none of its contents. */
-function visible({ principal }: FastifyRequest, response: OpenAiResponse): OpenAiResponse {
-  return mayRead(principal) ? response : { ...response, output: [], metadata: {}, instructions: null, usage: null, error: null }
 }

@@ -46,7 +46,7 @@ export function messageEventRoutes(scope: FastifyInstance, services: Services, e
     }
 
     async function read() {
-      const page = await listMessages(databaseFor(tenant), tenant, task, { after: index - 1, limit: 1 }, config.limits.pageBytes)
+      const page = await listMessages(databaseFor(request.principal), tenant, task, { after: index - 1, limit: 1 }, config.limits.pageBytes)
       return page.data.find(message => message.index === index)
     }
   })

@@ -20,7 +20,7 @@ export function messageRoutes(scope: FastifyInstance, { databaseFor, reader, spi
     async request => {
       const { id } = request.params
       const { tenant } = request.principal
-      const db = databaseFor(tenant)
+      const db = databaseFor(request.principal)
       await requireTask(db, tenant, id)
       const page = await listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
       return request.query.inline === 'true' ? spilling.putBack(db, tenant, page, limits.pageBytes) : page
@@ -36,8 +36,9 @@ export function messageRoutes(scope: FastifyInstance, { databaseFor, reader, spi
         response: { 200: z.object({ message: messageSchema }) },
       },
     },
-    async ({ params: { id, index }, principal: { tenant } }) => {
-      const db = databaseFor(tenant)
+    async ({ params: { id, index }, principal }) => {
+      const { tenant } = principal
+      const db = databaseFor(principal)
       await requireTask(db, tenant, id)
       const { data } = await listLiveMessages(db, reader, tenant, id, { after: index - 1, limit: 1 }, limits.pageBytes)
       const message = data.find(found => found.index === index)

@@ -16,8 +16,8 @@ export function stateRoutes(scope: FastifyInstance, { databaseFor, announcing }:
   app.get(
     '/tasks/:id/state',
     { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: stateSchema } } },
-    async ({ params: { id }, principal: { tenant } }, reply) => {
-      const state = await getState(databaseFor(tenant), tenant, id)
+    async ({ params: { id }, principal }, reply) => {
+      const state = await getState(databaseFor(principal), principal.tenant, id)
       return reply.header('etag', etagOf(state.version)).send(state)
     },
   )
@@ -25,15 +25,15 @@ export function stateRoutes(scope: FastifyInstance, { databaseFor, announcing }:
   app.put(
     '/tasks/:id/state',
     {
-      config: writing,
+      config: { access: { ...writing.access, echoes: 200 } },
       schema: { tags: ['tasks'], params, headers: knownVersion, body: putStateBody, response: { 200: stateSchema } },
     },
-    async ({ params: { id }, body: { value }, headers, principal: { tenant } }, reply) => {
+    async ({ params: { id }, body: { value }, headers, principal }, reply) => {
       const matches = matcherOf(headers['if-match'])
       const bytes = Buffer.byteLength(JSON.stringify(value))
       if (bytes > maxStateBytes)
         throw new RivuletError('state_too_large', `The state of a task has at most ${maxStateBytes} bytes as JSON; this one has ${bytes}`)
-      const state = await taskTransaction(databaseFor(tenant), id, tx => putState(tx, tenant, id, value, matches))
+      const state = await taskTransaction(databaseFor(principal.tenant), id, tx => putState(tx, principal, id, value, matches))
       await announcing.announceState(id)
       return reply.header('etag', etagOf(state.version)).send(state)
     },

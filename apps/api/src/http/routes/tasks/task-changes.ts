@@ -38,7 +38,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
       const { tenant } = request.principal
       const sealed = secrets && vault.seal(tenant, secrets)
       const task = await taskTransaction(databaseFor(tenant), id, async tx => {
-        const changed = await changeTask(tx, tenant, id, changes, limits.bodyBytes)
+        const changed = await changeTask(tx, request.principal, id, changes, limits.bodyBytes)
         if (sealed) await storeSecrets(tx, changed, null, sealed)
         else if (secrets === null) await removeSecrets(tx, changed)
         if (secrets !== undefined) await note(request, { action: sealed ? 'secrets.set' : 'secrets.removed', target: id })(tx)
@@ -55,12 +55,11 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
       schema: { tags: ['tasks'], params, body: z.strictObject({}).nullish(), response: { 202: turnAccepted } },
     },
     async (request, reply) => {
-      const { tenant } = request.principal
       await requireShare(request)
       const { response } = await accept(request, traceparent =>
         commitTurn(
           request,
-          tx => retryTurn(tx, tenant, request.params.id, limits.queuedTurns, traceparent),
+          tx => retryTurn(tx, request.principal, request.params.id, limits.queuedTurns, traceparent),
           ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),
           request.params.id,
         ),
@@ -72,8 +71,9 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
   app.get(
     '/tasks/:id/export',
     { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: exported } } },
-    async ({ params: { id }, principal: { tenant, token } }, reply) => {
-      const db = databaseFor(tenant)
+    async ({ params: { id }, principal }, reply) => {
+      const { tenant, token } = principal
+      const db = databaseFor(principal)
       await requireTask(db, tenant, id)
       const lines = exportTask(db, tenant, id, row => (token ? toTurn(row) : toFullTurn(row)))
       return sendLines(reply, lines)

@@ -13,7 +13,8 @@ export const waiting = z.strictObject({ wait: waitSchema.optional() })
 export const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
 export const readingOne = { access: { scope: 'tasks:read', token: 'read' } } as const
 export const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
-export const creating = { ...writing, addsWork: true } as const
+export const forking = { ...writing, addsWork: true } as const
+export const creating = { access: { ...writing.access, echoes: 201 }, addsWork: true } as const
 export const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: true } as const
 export const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 

@@ -19,12 +19,13 @@ import { getTask } from '../../../store/reads/tasks.ts'
 import { toFullTurn, toTask, toTurn } from '../../../store/rows.ts'
 import { getState } from '../../../store/states/task-state.ts'
 import { forkTask } from '../../../store/tasks/fork-task.ts'
+import { lockTask } from '../../../store/tasks/held-task.ts'
 import { removeTask } from '../../../store/tasks/remove-task.ts'
 import { createAcceptWork } from '../../requests/accept-work.ts'
 import { createAudit } from '../../requests/audited.ts'
 import { earlierResponse, respondOnce, sendResponse } from '../../requests/idempotent.ts'
 import type { Services } from '../../services.ts'
-import { accepted, canceling, creating, pageOf, params, reading, readingOne, writing } from './task-schemas.ts'
+import { accepted, canceling, forking, pageOf, params, reading, readingOne, writing } from './task-schemas.ts'
 
 export function taskRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, listsFor, ending, relay, announcer } = services
@@ -51,8 +52,9 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
   app.get(
     '/tasks/:id',
     { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: detail } } },
-    async ({ params: { id }, principal: { tenant, token } }) => {
-      const db = databaseFor(tenant)
+    async ({ params: { id }, principal }) => {
+      const { tenant, token } = principal
+      const db = databaseFor(principal)
       const task = await getTask(db, tenant, id)
       const state = await getState(db, tenant, id)
       const turns = await latestTurns(db, tenant, id, limits.pageBytes, token ? toTurn : toFullTurn)
@@ -66,7 +68,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
     async (request, reply) => {
       const { id } = request.params
       const { tenant } = request.principal
-      await audited(databaseFor(tenant), request, { action: 'task.deleted', target: id }, tx => removeTask(tx, tenant, id))
+      await audited(databaseFor(tenant), request, { action: 'task.deleted', target: id }, tx => removeTask(tx, request.principal, id))
       // The log of a task that has ended expires by itself, too.
       await announcer.remove(id).catch(() => {})
       return reply.status(204).send(null)
@@ -75,14 +77,13 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
 
   app.post(
     '/tasks/:id/fork',
-    { config: creating, schema: { tags: ['tasks'], params, body: forkTaskBody.nullish(), response: { 201: accepted } } },
+    { config: forking, schema: { tags: ['tasks'], params, body: forkTaskBody.nullish(), response: { 201: accepted } } },
     async (request, reply) => {
-      const { tenant } = request.principal
       await requireShare(request)
       const { response } = await accept(request, traceparent =>
         commitTurn(
           request,
-          tx => forkTask(tx, tenant, request.params.id, request.body ?? {}, limits.queuedTurns, traceparent),
+          tx => forkTask(tx, request.principal, request.params.id, request.body ?? {}, limits.queuedTurns, traceparent),
           ({ task, turn }) => ({ status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }),
           request.params.id,
         ),
@@ -99,17 +100,19 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
     },
     async (request, reply) => {
       const { id } = request.params
-      const { tenant } = request.principal
-      const db = databaseFor(tenant)
-      const before = await earlierResponse(db, request)
+      const { principal } = request
+      const before = await earlierResponse(databaseFor(principal.tenant), request)
       if (before) return sendResponse(reply, before)
       const { scope: turns = 'all' } = request.body ?? {}
       const change = { action: 'task.canceled', target: id, details: { scope: turns } } as const
-      await ending.cancel(tenant, id, request.body ?? {}, note(request, change))
+      await ending.cancel(principal, id, request.body ?? {}, note(request, change))
       relay.kick()
       return sendResponse(
         reply,
-        await respondOnce(db, request, async tx => ({ status: 200, body: { task: await getTask(tx, tenant, id) } as Json })),
+        await respondOnce(databaseFor(principal.tenant), request, async tx => ({
+          status: 200,
+          body: { task: toTask(await lockTask(tx, principal, id)) } as Json,
+        })),
       )
     },
   )

@@ -29,10 +29,10 @@ export function tokenRoutes(scope: FastifyInstance, services: Services): void {
       throw new RivuletError('validation_failed', 'Request validation failed', {
         details: [{ path: '/wait', reason: 'Only with the right answer' }],
       })
-    if (wait !== undefined) await getWait(databaseFor(tenant), tenant, task, wait)
+    if (wait !== undefined) await getWait(databaseFor(principal), tenant, task, wait)
     const details = { can, ttlSeconds, ...(subject !== null && { subject }), ...(wait !== undefined && { wait }) }
     const change = { action: 'token.created', target: task, details } as const
-    const startedAt = await audited(databaseFor(tenant), request, change, tx => beginTokenSession(tx, tenant, task))
+    const startedAt = await audited(databaseFor(tenant), request, change, tx => beginTokenSession(tx, principal, task))
     const { token, expiresAt } = access.tokens.issue({
       tenant,
       task,
@@ -53,7 +53,7 @@ export function tokenRoutes(scope: FastifyInstance, services: Services): void {
     const { id: task } = request.params
     const { subject } = request.query
     const change = { action: 'token.revoked', target: task, details: { ...(subject !== undefined && { subject }) } } as const
-    await access.revocations.revoke(request.principal.tenant, { task, subject: subject ?? null }, note(request, change))
+    await access.revocations.revoke(request.principal, { task, subject: subject ?? null }, note(request, change))
     return reply.status(204).send(null)
   })
 }

@@ -18,8 +18,8 @@ export function turnHistoryRoutes(scope: FastifyInstance, { databaseFor }: Servi
   app.get(
     '/tasks/:id/turns/:number/attempts',
     { config: readingOne, schema: { tags, params: params.extend({ number: turnNumberSchema }), response: { 200: attemptList } } },
-    async ({ params: { id, number }, principal: { tenant, token } }) => ({
-      data: await listAttempts(databaseFor(tenant), tenant, id, number, token === undefined),
+    async ({ params: { id, number }, principal }) => ({
+      data: await listAttempts(databaseFor(principal), principal.tenant, id, number, principal.token === undefined),
     }),
   )
 
@@ -27,6 +27,6 @@ export function turnHistoryRoutes(scope: FastifyInstance, { databaseFor }: Servi
   app.get(
     '/tasks/:id/steps',
     { config: { access: { scope: 'tasks:read' } }, schema: { tags, params, response: { 200: stepList } } },
-    async ({ params: { id }, principal: { tenant } }) => ({ data: await listSteps(databaseFor(tenant), tenant, id) }),
+    async ({ params: { id }, principal }) => ({ data: await listSteps(databaseFor(principal), principal.tenant, id) }),
   )
 }

@@ -1,5 +1,14 @@
 /** Continues tasks with turns, and reads a turn. A 202 is sent only after the commit. */
-import { type CreateTurn, createTurnBody, type Json, RivuletError, type TaskId, taskSchema, turnNumberSchema } from '@rivulet/protocol'
+import {
+  type CreateTurn,
+  createTurnBody,
+  type Json,
+  RivuletError,
+  type TaskId,
+  type TokenRight,
+  taskSchema,
+  turnNumberSchema,
+} from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
@@ -65,7 +74,7 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
       const { id, number } = request.params
       const { tenant, token } = request.principal
       const { wait } = request.query
-      const turn = await getTurn(databaseFor(tenant), tenant, id, number, token ? toTurn : toFullTurn)
+      const turn = await getTurn(databaseFor(request.principal), tenant, id, number, token ? toTurn : toFullTurn)
       if (wait === undefined) return { turn }
       return waits.respond(reply, { task: id, number, waitMs: wait, status: 200 }, events.reserve(request, id))
     },
@@ -81,8 +90,8 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
       request,
       async tx => {
         if (body.ifBusy === 'interrupt')
-          begun = await ending.beginInterrupt(tx, tenant, id, note(request, interruption(id)), body.after === undefined)
-        const work = await createTurn(tx, tenant, id, body, limits.queuedTurns, traceparent)
+          begun = await ending.beginInterrupt(tx, request.principal, id, note(request, interruption(id)), body.after === undefined)
+        const work = await createTurn(tx, request.principal, id, body, limits.queuedTurns, traceparent)
         if (sealed) await storeSecrets(tx, work.task, work.turn, sealed)
         return work
       },
@@ -94,10 +103,17 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
   }
 }
 
-/** To interrupt is to cancel, too. With a secret, a page could point the agent at a service of its own. */
+/** Beside `send`. A right `answer` for one wait is not one for all that the turn asks. With a secret, a page could point the agent at a service of its own. */
 function requireRights({ body, principal: { token } }: TurnRequest): void {
   if (!token) return
-  if (body.ifBusy === 'interrupt' && !token.can.includes('cancel'))
-    throw new RivuletError('forbidden', 'This token does not have the right to cancel')
+  const { ifBusy, params: given, after } = body
+  const needed: TokenRight[] = [
+    ...(ifBusy === 'interrupt' ? (['cancel'] as const) : []),
+    ...(ifBusy === 'decline' ? (['answer'] as const) : []),
+    ...(given === undefined ? [] : (['params'] as const)),
+    ...(after === undefined ? [] : (['rewind'] as const)),
+  ]
+  const lacked = needed.find(right => !token.can.includes(right) || (right === 'answer' && token.wait !== undefined))
+  if (lacked) throw new RivuletError('forbidden', `This token does not have the right ${lacked}`)
   if (body.secrets) throw new RivuletError('forbidden', 'A token cannot set secrets; use a key')
 }

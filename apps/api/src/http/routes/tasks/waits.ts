@@ -33,7 +33,7 @@ const params = ofTask.extend({ wait: waitIdSchema })
 const listing = { access: { scope: 'tasks:read', ofAgents: true } } as const
 const reading = { access: { scope: 'tasks:read', token: ['read', 'answer'] } } as const
 const answering = { access: { scope: 'tasks:write', token: ['answer'] } } as const
-const signaling = { access: { scope: 'tasks:write', token: ['send'] } } as const
+const signaling = { access: { scope: 'tasks:write', token: ['answer'] } } as const
 
 export function waitRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, waiting, config } = services
@@ -52,7 +52,7 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
   app.get(
     '/tasks/:id/waits/:wait',
     { config: reading, schema: { tags, params, response: { 200: waitAnswered } } },
-    async ({ params: { id, wait }, principal: { tenant } }) => ({ wait: await getWait(databaseFor(tenant), tenant, id, wait) }),
+    async ({ params: { id, wait }, principal }) => ({ wait: await getWait(databaseFor(principal), principal.tenant, id, wait) }),
   )
 
   app.post(
@@ -67,7 +67,7 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
       let isRepeated = false
       let turn: TurnRow | null = null
       const close = async (tx: Transaction) => {
-        const given = await answerWait(tx, tenant, id, wait, answer)
+        const given = await answerWait(tx, request.principal, id, wait, answer)
         turn = given.turn
         isRepeated = turn === null
         if (turn) await note(request, answered(id, wait, answer))(tx)
@@ -91,7 +91,7 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
       const { id } = request.params
       let turn: TurnRow | null = null
       const send = async (tx: Transaction) => {
-        turn = await sendSignal(tx, tenant, id, request.body)
+        turn = await sendSignal(tx, request.principal, id, request.body)
         return { status: 202, body: { status: turn ? 'delivered' : 'kept' } }
       }
       const response = await respondOnce(databaseFor(tenant), request, send, { task: id })

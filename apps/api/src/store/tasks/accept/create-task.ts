@@ -55,7 +55,7 @@ export async function createTask(
   if (!start) return { task, turn: null, isNew: false, isQueued: false }
   if (params !== undefined) checkParams(settings, params)
   const turn = await queueTurn(tx, task, { ...said, ...(params !== undefined && { params }) })
-  return { task: await lockTask(tx, tenant, task.id), turn, isNew: false, isQueued: true }
+  return { task: await lockTask(tx, { tenant }, task.id), turn, isNew: false, isQueued: true }
 }
 
 /** A task before Postgres has said when it was created. */

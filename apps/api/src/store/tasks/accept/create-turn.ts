@@ -2,7 +2,7 @@
 import { type CreateTurn, type IfBusy, type JsonObject, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { Transaction } from '../../connection/database.ts'
 import { readNow } from '../../connection/moments.ts'
-import type { Tenant } from '../../connection/tenant.ts'
+import type { Readable } from '../../connection/tenant.ts'
 import type { TurnRow } from '../../rows.ts'
 import { pendingTurns } from '../../turns/turn-states.ts'
 import { closeAndResume, isForPeople } from '../../waits/close-waits.ts'
@@ -15,7 +15,7 @@ import { queueTurn } from './queue-turn.ts'
 
 export async function createTurn(
   tx: Transaction,
-  tenant: Tenant,
+  caller: Readable,
   id: string,
   request: CreateTurn,
   maxQueued: number,
@@ -23,7 +23,7 @@ export async function createTurn(
   inputMetadata?: JsonObject,
 ): Promise<AcceptedTurn> {
   const { input, params, ifBusy, after, debounceMs, debounceMaxMs } = request
-  const task = await lockTask(tx, tenant, id)
+  const task = await lockTask(tx, caller, id)
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
   }

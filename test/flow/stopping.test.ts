@@ -27,9 +27,9 @@ test('an API that stood still longer than a lease takes nothing from a worker th
   await sleep(leaseMs * 1.2)
   platform.apis[0]?.wake()
   // Its reconciler has been around when it has ended a turn that is out of time.
-  expect((await platform.client.finishedTask({ agent: 'idle', timeoutMs: 1 })).turns).toMatchObject([
-    { error: { code: 'deadline_exceeded' } },
-  ])
+  const { task: late } = await platform.client.createTask({ agent: 'idle' })
+  await platform.pg.query('update turns set started_at = now(), deadline = now() where task = $1', [late.id])
+  expect((await platform.client.waitForEnd(late.id)).turns).toMatchObject([{ error: { code: 'deadline_exceeded' } }])
   platform.workers[0]?.wake()
   const { turns } = await platform.client.waitForEnd(task.id)
   expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])

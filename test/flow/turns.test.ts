@@ -133,29 +133,25 @@ describe('time', () => {
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
-  test('a turn that no worker takes runs out of it as well', async () => {
-    await platform.client.post('/internal/hello', { worker: 'gone', agents: [{ name: 'idle', description: '' }] })
-    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'idle', input: 'hello?', timeoutMs: 300 })
-    expect(turns).toMatchObject([{ status: 'failed', attempt: 0, error: { code: 'deadline_exceeded' } }])
-    expect(messages).toEqual([])
-    expect(await faultsOf(platform, task.id)).toEqual([])
-  })
-
-  test('a turn that waits too long behind another ends alone: the one that runs goes on', async () => {
+  test('it does not pass in the queue: a turn that waits longer than its timeout behind another runs after it', async () => {
     const { open, opened } = createGate()
-    await startOwnWorker(platform, [defineAgent('patient', turn => turn.send('first').then(() => opened))])
+    await startOwnWorker(platform, [defineAgent('patient', turn => turn.send('words').then(() => opened))])
     const { task } = await platform.client.createTask({ agent: 'patient' })
     await platform.client.waitForTask(task.id, ({ turns: [first] }) => first?.status === 'running')
     await platform.client.addTurn(task.id, { input: 'impatient' })
-    await platform.pg.query('update turns set deadline = now() where task = $1 and number = 2', [task.id])
-    const { turns } = await platform.client.waitForTask(task.id, ({ turns: [, second] }) => second?.status === 'failed')
-    expect(turns).toMatchObject([{ status: 'running' }, { status: 'failed', attempt: 0, error: { code: 'deadline_exceeded' } }])
-    expect((await platform.client.detail(task.id)).task.status).toBe('running')
+    const hung = await platform.client.createTask(scripted([say(0, 'begun'), rest(60_000)]))
+    await platform.client.waitForTask(hung.task.id, ({ turns: [only] }) => only?.status === 'running')
+    const age = "update turns set deadline = now() - interval '1 hour' where task = $1 and number = $2"
+    await platform.pg.query(age, [task.id, 2])
+    await platform.pg.query(age, [hung.task.id, 1])
+    // The same round of the reconciler looks at both.
+    expect((await platform.client.waitForEnd(hung.task.id)).turns).toMatchObject([{ error: { code: 'deadline_exceeded' } }])
     open()
     const end = await platform.client.waitForEnd(task.id)
-    expect(end.turns).toMatchObject([{ status: 'completed', attempt: 1 }, { status: 'failed' }])
-    expect(end.task.status).toBe('completed')
-    expect(await platform.client.messages(task.id)).toMatchObject([{ content: { text: 'first' } }])
+    expect(end.turns).toMatchObject([
+      { status: 'completed', attempt: 1 },
+      { status: 'completed', attempt: 1 },
+    ])
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 })

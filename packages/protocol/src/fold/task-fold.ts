@@ -234,7 +234,7 @@ function finishTurn(state: TaskState, event: EventOf<'turn.finished'>): TaskStat
   const ended = { attempt, stopReason, finishedAt: timeOf(at), ...used, ...(error && { error }) }
   const outcome = { ...ended, status: isDiscarded ? ('discarded' as const) : status }
   const finished = updateTurn(state, event, outcome)
-  // A queued turn can end by its deadline while the turn before it is running.
+  // A queued turn can end while the turn before it is running.
   const open = finished.turns.map(turn => turn.status).find(isUnfinished)
   return { ...finished, status: open ?? status }
 }

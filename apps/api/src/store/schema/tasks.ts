@@ -111,6 +111,7 @@ export const turns = pgTable(
     runAt: time().notNull(),
     /** Whether it has to wait for `runAt`. If not, it starts at once, wherever Postgres' clock is meanwhile. */
     isDelayed: boolean().notNull().default(true),
+    /** The first claim sets it; until then it has no effect. */
     deadline: time().notNull(),
     /** Attempts that failed, and workers that died; attempts that were given back are in neither. */
     failures: integer().notNull().default(0),

@@ -2,7 +2,8 @@
  * Claims a turn for a worker. Only the lease in Postgres decides: a job that is delivered twice, late or to a second worker finds the turn claimed.
  *
  * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: its inputs, and
- * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts.
+ * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts. It also starts the
+ * time of the turn: the task's timeout counts from then.
  */
 import type { RememberedStep, TurnId } from '@rivulet/protocol'
 import { and, arrayContains, eq, sql } from 'drizzle-orm'
@@ -112,7 +113,8 @@ function toClaiming(found: ClaimingJson): Claiming {
 }
 
 /** What a turn has to be to be claimed, now or when it is due, in SQL about turns. */
-const isClaimable = `turns.status not in (${notQueuedList}) and not turns.canceling and turns.deadline > now() and ${isNext}`
+const isClaimable = `turns.status not in (${notQueuedList}) and not turns.canceling
+  and (turns.started_at is null or turns.deadline > now()) and ${isNext}`
 
 /**
  * Whether a turn has a share of the workers, in SQL about turns and its task. A turn that was sent directly lost it if its tenant has limited the agent
@@ -201,6 +203,7 @@ with wanted as (
     resumed = case when resumed = 'queued' then 'claimed' end, worker = wanted.worker,
     version = coalesce(turns.version, (select version from workers where id = wanted.worker)),
     lease_until = now() + wanted.lease_ms * interval '1 millisecond', started_at = coalesce(started_at, now()),
+    deadline = case when started_at is null then now() + tasks.timeout_ms * interval '1 millisecond' else deadline end,
     attempt_at = case when resumed = 'queued' then attempt_at else now() end,
     epoch = ${raisedEpoch},
     params = coalesce((select merged.params from merged where taker = turns.id and merged.params is not null order by number desc limit 1), turns.params),

@@ -11,7 +11,7 @@ import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyone } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
-import { tasks, turns } from '../schema.ts'
+import { turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { endedList, inputArray } from './turn-states.ts'
@@ -30,10 +30,7 @@ export async function putOff(tx: Transaction, pending: readonly TurnRow[], { ms,
   const first = waiting.findLast(({ joins }) => joins !== 'merge') ?? waiting[0]
   if (!first) return false
   const start = sql`greatest(${turns.runAt}, least(${msFromNow(ms)}, ${turns.queuedAt} + ${maxMs} * interval '1 millisecond'))`
-  await tx
-    .update(turns)
-    .set({ runAt: start, isDelayed: true, deadline: sql`${turns.deadline} + (${start} - ${turns.runAt})` })
-    .where(eq(turns.id, first.id))
+  await tx.update(turns).set({ runAt: start, isDelayed: true }).where(eq(turns.id, first.id))
   return true
 }
 
@@ -140,13 +137,12 @@ export async function confirmJoins(tx: Transaction, { task, number }: Pick<TurnR
   }
 }
 
-/** At the end of a turn: those that have joined it and end with it. The others that it took run next, with all the time that they have. */
+/** At the end of a turn: those that have joined it and end with it. The others that it took run next. */
 export async function leaveJoined(tx: Transaction, { task, number }: Pick<TurnRow, 'task' | 'number'>): Promise<TurnRow[]> {
   const isTaken = and(eq(turns.task, task), eq(turns.joinedTo, number), notInArray(turns.status, outcomeStatusSchema.options))
-  const timeout = sql`(select ${tasks.timeoutMs} from ${tasks} where ${tasks.id} = ${turns.task}) * interval '1 millisecond'`
   await tx
     .update(turns)
-    .set({ joinedTo: null, deadline: sql`greatest(${turns.deadline}, now() + ${timeout})` })
+    .set({ joinedTo: null })
     .where(and(isTaken, sql`${turns.joinIndex} is null`))
   return tx.select().from(turns).where(isTaken).orderBy(asc(turns.number))
 }

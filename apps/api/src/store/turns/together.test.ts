@@ -127,7 +127,7 @@ async function prepare(history: History): Promise<{ turnId: string; task: string
   if (history === 'too late')
     await db
       .update(turns)
-      .set({ deadline: new Date(0) })
+      .set({ startedAt: new Date(0), deadline: new Date(0) })
       .where(eq(turns.id, turn.id))
   return { turnId: turn.id, task: task.id }
 }

@@ -32,7 +32,7 @@ async function* halves(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 /** Asks for a file that is not of its task. */
 const nosy = defineAgent('nosy', async turn => {
-  await turn.readFile(String(turn.params)).catch(error => turn.send(String(error.code)))
+  await turn.readFile(String(turn.params)).catch(error => turn.send(`${error.code}: ${error.message}`))
 })
 
 let platform: Platform
@@ -98,13 +98,13 @@ describe('the client', () => {
   })
 })
 
-test('an agent cannot read a file that is not of its task', async () => {
+test('an agent cannot read a file that its task does not refer to, and the error says so', async () => {
   await startOwnWorker(platform, [librarian, nosy])
   const { files } = createClient({ url: platform.url })
   const { id } = await files.upload(new Uint8Array(3))
   for (const params of [id, randomUUID()]) {
     const { messages } = await platform.client.finishedTask({ agent: 'nosy', params })
-    expect(messages.map(({ content }) => content)).toMatchObject([{ text: 'not_found' }])
+    expect(messages.map(({ content }) => content)).toMatchObject([{ text: 'not_found: The task refers to no such file' }])
   }
 })
 

@@ -1,5 +1,5 @@
 /** Files over the wire: uploads, downloads, ranges, and everything that a client can get wrong; nothing of a refused upload is left behind. */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { request as httpRequest } from 'node:http'
 import type { File } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -212,6 +212,18 @@ describe('a download', () => {
     const range = 'bytes=1-2'
     expect((await download(file.id, { range, 'if-range': `"${file.sha256}"` })).status).toBe(206)
     expect((await download(file.id, { range, 'if-range': '"another"' })).status).toBe(200)
+  })
+
+  test('with HEAD has the status and the headers of GET, and no body', async () => {
+    const head = (headers: Record<string, string> = {}) => fetch(`${platform.url}/v1/files/${file.id}`, { method: 'HEAD', headers })
+    const { status, headers, bytes: whole } = await download(file.id)
+    const got = await head()
+    expect([got.status, whole.length, (await got.arrayBuffer()).byteLength]).toEqual([status, bytes.length, 0])
+    const ofConnection = ['date', 'x-request-id', 'connection', 'keep-alive']
+    const ofFile = (all: Headers) => Object.fromEntries([...all].filter(([name]) => !ofConnection.includes(name)))
+    expect(ofFile(got.headers)).toEqual(ofFile(headers))
+    const known = await head({ 'if-none-match': `"${file.sha256}"` })
+    expect([known.status, (await fetch(`${platform.url}/v1/files/${randomUUID()}`, { method: 'HEAD' })).status]).toEqual([304, 404])
   })
 
   test('of what the client has already has no body', async () => {

@@ -39,6 +39,7 @@ test('the list of agents shows description, schema and defaults, with the fields
       type: 'object',
       properties: { city: { type: 'string', minLength: 2 }, days: expect.objectContaining({ type: 'integer', maximum: 7, default: 3 }) },
       required: ['city'],
+      additionalProperties: false,
     },
     timeoutMs: 60_000,
     maxAttempts: 1,
@@ -67,6 +68,7 @@ test.each<[string, Json | undefined, string]>([
   ['no object', 'Oslo', '/params'],
   ['a wrong type', { city: 1 }, '/params/city'],
   ['a number that is too large', { city: 'Oslo', days: 8 }, '/params/days'],
+  ['a field that the agent does not have', { city: 'Oslo', dayz: 2 }, '/params/dayz'],
 ])('a task with params that do not match is refused, and stored nowhere: %s', async (_, params, path) => {
   const before = await tasks()
   for (const name of [undefined, 'named']) {
@@ -77,6 +79,28 @@ test.each<[string, Json | undefined, string]>([
     })
   }
   expect(await tasks()).toBe(before)
+})
+
+test('an agent whose params are a loose object gets fields that its schema does not have', async () => {
+  const params = z.looseObject({ city: z.string() })
+  await startOwnWorker(platform, [defineAgent({ name: 'loose', params, run: async turn => void seen.push(turn.params) })])
+  await platform.client.finishedTask({ agent: 'loose', params: { city: 'Oslo', more: [1] } })
+  expect(seen.at(-1)).toEqual({ city: 'Oslo', more: [1] })
+})
+
+test("a client of another protocol runs an agent whose params do not have that protocol's fields", async () => {
+  const given = { temperature: 0.5, instructions: 'Be short', reasoning: { effort: 'low' } }
+  const messages = [{ id: 'a', role: 'user', content: 'hello' }]
+  const run = { threadId: 'thread', runId: 'run', tools: [], messages, context: [{ description: 'page', value: '1' }] }
+  const requests: [string, object][] = [
+    ['/openai/v1/responses', { ...given, model: 'weather', input: 'hello', params: { city: 'Oslo' } }],
+    ['/openai/v1/chat/completions', { ...given, model: 'weather', messages, params: { city: 'Bergen' } }],
+    ['/ag-ui/weather', { ...run, state: {}, forwardedProps: { city: 'Tromso', page: 1 } }],
+  ]
+  for (const [path, body] of requests) expect([path, (await platform.client.post(path, body)).status]).toEqual([path, 200])
+  expect(seen.slice(-3)).toEqual(['Oslo', 'Bergen', 'Tromso'].map(city => ({ city, days: 3 })))
+  const wrong = { model: 'weather', input: 'hello', params: { city: 'Oslo', dayz: 2 } }
+  expect(await platform.client.post('/openai/v1/responses', wrong)).toMatchObject({ status: 400 })
 })
 
 test('params of another turn, and of a fork, are checked too', async () => {

@@ -90,9 +90,10 @@ export function defineAgent(
 const deltaModes: readonly DeltaMode[] = ['merged', 'each', 'off']
 const announced = helloBody.shape.agents.element
 
+/** The API refuses a field that the schema does not have, because zod would drop it and its caller would not notice. A loose object takes any field. */
 function schemaOf(name: string, params: z.ZodObject) {
   try {
-    return objectSchemaOf(params)
+    return { additionalProperties: false, ...objectSchemaOf(params) }
   } catch (cause) {
     throw new RivuletError('validation_failed', `params of agent ${name} ${cause instanceof Error ? cause.message : cause}`, { cause })
   }

@@ -8,9 +8,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
+import { requireAgent } from '../../../store/agents/agents.ts'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
 import { listMessages } from '../../../store/reads/messages.ts'
 import { findRun, findThread } from '../../../store/reads/threads.ts'
+import { fittingParams } from '../../../store/tasks/accept/check-params.ts'
 import { agUi } from '../../../stream/dialects/ag-ui/ag-ui.ts'
 import type { AgUiRun } from '../../../stream/dialects/ag-ui/ag-ui-stream.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
@@ -105,7 +107,8 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
     }
     const inputMetadata = { 'ag-ui': { run: input.runId, ...(last && { message: last.message.id }) } }
     const said = last && (last.input.length > 1 ? last.input : last.input[0])
-    const params = paramsOf(input)
+    const fields = paramsOf(input)
+    const params = fields && fittingParams(await requireAgent(db, tenant, agent), fields)
     const history = task ? [] : historyOf(input, last !== null, config.limits)
     const body = {
       ...createTaskBody.parse({ agent, name: input.threadId }),

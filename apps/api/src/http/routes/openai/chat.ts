@@ -1,11 +1,11 @@
 /** OpenAI's older API, below `/openai/v1`: chat completions, and the agents as models. */
-import { agentNameSchema, createTaskBody, type Limits, RivuletError } from '@rivulet/protocol'
+import { type AgentSettings, createTaskBody, type Limits, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
-import { listAgents, requireAgent } from '../../../store/agents/agents.ts'
+import { listAgents } from '../../../store/agents/agents.ts'
 import { getTask } from '../../../store/reads/tasks.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { chatCompletion, isCalling, openAiChat } from '../../../stream/dialects/openai/chat-completion.ts'
@@ -21,6 +21,7 @@ import {
   chatCompletionBody,
   paramsOf,
   rejectUnsupportedChat,
+  requireModel,
   requireToolParams,
   retriesQuery,
 } from './openai-bodies.ts'
@@ -50,9 +51,9 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
       const { tenant } = request.principal
       const db = databaseFor(request.principal)
       rejectUnsupportedChat(body)
-      const wanted = answersInChat(body.messages, config.limits) ?? wantedTurn(body, config.limits)
-      // A turn that is answered has the tools of the request that began it.
-      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(db, tenant, body.model))
+      // A turn that is answered has the params and the tools of the request that began it.
+      const wanted =
+        answersInChat(body.messages, config.limits) ?? wantedTurn(body, await requireModel(db, tenant, body.model), config.limits)
       await requireShare(request)
       const admission = events.reserve(request)
       const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
@@ -125,9 +126,9 @@ function modelOf({ name }: { name: string }) {
   return { id: name, object: 'model' as const, created: 0, owned_by: 'rivulet' }
 }
 
-function wantedTurn(body: ChatCompletion, limits: Limits): WantedTurn {
+function wantedTurn(body: ChatCompletion, settings: AgentSettings, limits: Limits): WantedTurn {
   const { model, metadata, temperature, top_p, reasoning, max_tokens, max_completion_tokens, reasoning_effort } = body
-  if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
+  if (callerTools(body)) requireToolParams(settings)
   const { history, input } = conversationOf(messagesOfChat(body.messages, limits), 'messages')
   const named = {
     temperature,
@@ -138,6 +139,6 @@ function wantedTurn(body: ChatCompletion, limits: Limits): WantedTurn {
     tools: callerTools(body),
   }
   const { task: name, ...own } = metadata ?? {}
-  const given = { ...(history.length > 0 && { history }), metadata: own, params: paramsOf(body.params, named) ?? null }
+  const given = { ...(history.length > 0 && { history }), metadata: own, params: paramsOf(settings, body.params, named) ?? null }
   return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...(name && { name }) }), input, ...given } }
 }

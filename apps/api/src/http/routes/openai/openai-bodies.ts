@@ -3,8 +3,20 @@
  * something that an agent does not do is refused, so that nothing is silently done otherwise. What an agent may do with a request is passed
  * to it as `params`.
  */
-import { type AgentSettings, isObject, type Json, type JsonObject, jsonObjectSchema } from '@rivulet/protocol'
+import {
+  type AgentSettings,
+  agentNameSchema,
+  isObject,
+  type Json,
+  type JsonObject,
+  jsonObjectSchema,
+  RivuletError,
+} from '@rivulet/protocol'
 import { z } from 'zod'
+import { requireAgent } from '../../../store/agents/agents.ts'
+import type { Database } from '../../../store/connection/database.ts'
+import type { Tenant } from '../../../store/connection/tenant.ts'
+import { fittingParams } from '../../../store/tasks/accept/check-params.ts'
 import { chatMessageSchema, inputItemSchema, wrong } from './openai-input.ts'
 
 const metadata = z.record(z.string().max(64), z.string().max(512)).nullish()
@@ -81,6 +93,12 @@ export function callerTools({ tools, tool_choice: choice }: Pick<CreateResponse,
   return functions.length > 0 && choice !== 'none' ? functions : undefined
 }
 
+/** The settings of the agent that a request names as its model. */
+export async function requireModel(db: Database, tenant: Tenant, model: string): Promise<AgentSettings> {
+  if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
+  return requireAgent(db, tenant, model)
+}
+
 /** An agent that takes tools has announced params with the field `tools`. Any other would ignore them. */
 export function requireToolParams({ params }: AgentSettings): void {
   if (!isObject(params?.properties) || !Object.hasOwn(params.properties, 'tools')) throw wrong('tools', noTools)
@@ -100,8 +118,16 @@ function rejectToolChoice(choice: unknown): void {
 
 const noTools = 'The agent uses its own tools; only functions, and only for an agent whose params have tools, can be those of the caller'
 
-/** Undefined where the request has none, so that those of the task stay. */
-export function paramsOf(given: JsonObject | null | undefined, named: Record<string, Json | null | undefined>): JsonObject | undefined {
+/**
+ * `params` of the request, and its named fields that the params of the agent may have. Undefined where the request has none, so that those of the task
+ * stay.
+ */
+export function paramsOf(
+  settings: AgentSettings,
+  given: JsonObject | null | undefined,
+  named: Record<string, Json | null | undefined>,
+): JsonObject | undefined {
   const set = Object.entries(named).filter((entry): entry is [string, Json] => entry[1] !== undefined && entry[1] !== null)
-  return given || set.length > 0 ? { ...given, ...Object.fromEntries(set) } : undefined
+  const fitting = fittingParams(settings, Object.fromEntries(set))
+  return given || Object.keys(fitting).length > 0 ? { ...given, ...fitting } : undefined
 }

@@ -4,13 +4,20 @@
  * A response goes on when its caller leaves. It can be streamed from its beginning or after a sequence number, read, and canceled, by any caller
  * that may read the task.
  */
-import { agentNameSchema, createTaskBody, hasOpenQuestion, type Limits, type Message, RivuletError, taskIdSchema } from '@rivulet/protocol'
+import {
+  type AgentSettings,
+  createTaskBody,
+  hasOpenQuestion,
+  type Limits,
+  type Message,
+  RivuletError,
+  taskIdSchema,
+} from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
-import { requireAgent } from '../../../store/agents/agents.ts'
 import { getTask } from '../../../store/reads/tasks.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { removeOnlyTurn } from '../../../store/tasks/remove-task.ts'
@@ -31,6 +38,7 @@ import {
   createResponseBody,
   paramsOf,
   rejectUnsupported,
+  requireModel,
   requireToolParams,
   retriesQuery,
 } from './openai-bodies.ts'
@@ -72,9 +80,10 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const { body } = request
       rejectUnsupported(body)
       const { tenant } = request.principal
-      const wanted = answersIn(body.input, config.limits) ?? wantedTurn(body, await itemsOf(request, body.input), config.limits)
-      // A turn that is answered has the tools of the request that began it.
-      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(request.principal), tenant, body.model))
+      // A turn that is answered has the params and the tools of the request that began it.
+      const settings = () => requireModel(databaseFor(request.principal), tenant, body.model)
+      const wanted =
+        answersIn(body.input, config.limits) ?? wantedTurn(body, await itemsOf(request, body.input), await settings(), config.limits)
       await requireShare(request)
       const isWaiting = Boolean(body.stream) || !body.background
       const admission = isWaiting ? events.reserve(request) : null
@@ -205,22 +214,26 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
   }
 }
 
-function wantedTurn(body: CreateResponse, items: readonly WholeItem[], limits: Limits): WantedTurn {
+function wantedTurn(body: CreateResponse, items: readonly WholeItem[], settings: AgentSettings, limits: Limits): WantedTurn {
   const { model, metadata, conversation, instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning } = body
-  if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
+  if (callerTools(body)) requireToolParams(settings)
   const groups = messagesOfItems(items, limits)
   const named = { instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning, tools: callerTools(body) }
   const previous = body.previous_response_id ? idOf(body.previous_response_id) : null
   const task = previous?.task ?? (conversation ? taskIdSchema.safeParse(nameOf(conversation)).data : undefined)
   if (task === undefined) {
     const { history, input } = conversationOf(groups, 'input')
-    const given = { ...(history.length > 0 && { history }), ...(metadata && { metadata }), params: paramsOf(body.params, named) ?? null }
+    const given = {
+      ...(history.length > 0 && { history }),
+      ...(metadata && { metadata }),
+      params: paramsOf(settings, body.params, named) ?? null,
+    }
     const name = conversation ? { name: nameOf(conversation) } : {}
     return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...name }), input, ...given } }
   }
   const addition = additionOf(groups, 'input')
   const texts = [...(instructions ? [instructions] : []), ...addition.instructions]
-  const params = paramsOf(body.params, { ...named, instructions: texts.length > 0 ? texts.join('\n\n') : null })
+  const params = paramsOf(settings, body.params, { ...named, instructions: texts.length > 0 ? texts.join('\n\n') : null })
   return { of: 'task', task, agent: model, after: previous?.turnNumber, input: addition.input, params, declines: true }
 }
 

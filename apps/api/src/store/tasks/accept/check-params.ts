@@ -1,5 +1,5 @@
 /** Params of a task or a turn, against what its agent has announced. The agent checks them again, with everything that it knows. */
-import { type AgentSettings, checkOf, type Json, type JsonObject, type ParamsCheck, RivuletError } from '@rivulet/protocol'
+import { type AgentSettings, checkOf, isObject, type Json, type JsonObject, type ParamsCheck, RivuletError } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { settingsOf } from '../../agents/agents.ts'
 import type { Transaction } from '../../connection/database.ts'
@@ -19,6 +19,13 @@ export async function checkTurnParams(tx: Transaction, agent: string, params: Js
   if (params === undefined) return
   const [known] = await tx.select({ settings: agents.settings }).from(agents).where(eq(agents.name, agent))
   checkParams(settingsOf(known?.settings ?? null), params)
+}
+
+/** The fields that the agent's params may have: clients of other protocols send the same fields to every agent. */
+export function fittingParams({ params: schema }: AgentSettings, fields: JsonObject): JsonObject {
+  const { additionalProperties, properties } = schema ?? {}
+  if (additionalProperties !== false || !isObject(properties)) return fields
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(properties, name)))
 }
 
 function checkFor(schema: JsonObject): ParamsCheck | null {

@@ -90,7 +90,7 @@ describe('a turn that is parked', () => {
     )
     // The reconciler ends this turn, whose deadline is later.
     const { task: overdue } = await platform.client.createTask({ agent, delayMs: 3_600_000 })
-    await platform.pg.query('update turns set deadline = now() where task = $1', [overdue.id])
+    await platform.pg.query('update turns set started_at = now(), deadline = now() where task = $1', [overdue.id])
     expect((await platform.client.waitForEnd(overdue.id)).turns).toMatchObject([{ error: { code: 'deadline_exceeded' } }])
     await answer(task, wait.id, { action: 'accept' })
     expect((await platform.client.waitForEnd(task)).turns).toMatchObject([{ status: 'completed' }])
@@ -457,6 +457,12 @@ describe('the approval of tools', () => {
     ])
     await untilParked(task)
     const [edited, declined, located] = waits.map(({ id }) => id)
+    const schema = { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] }
+    expect(waits.map(({ argumentsSchema }) => argumentsSchema)).toEqual([schema, schema, undefined])
+    for (const content of [{ amount: '20' }, {}]) {
+      const { status, body } = await answer(task, String(edited), { action: 'edit', content })
+      expect([status, body.error.code, body.error.details]).toMatchObject([400, 'validation_failed', [{ path: '/content/amount' }]])
+    }
     await answer(task, String(edited), { action: 'edit', content: { amount: 20 } })
     await answer(task, String(declined), { action: 'decline', comment: 'no' })
     await answer(task, String(located), { action: 'accept', content: 'here' })

@@ -382,4 +382,4 @@ export {
   webhookResponse,
 } from './requests/webhook-requests.ts'
 export { objectSchemaOf } from './values/object-schema.ts'
-export { checkOf, type ParamsCheck } from './values/params-check.ts'
+export { checkOf, type ParamsCheck, paramsSchemaSchema } from './values/params-check.ts'

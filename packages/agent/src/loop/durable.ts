@@ -47,6 +47,8 @@ export type ToolQuestion = {
   tool: string
   callId: string
   arguments: Json
+  /** An edit of the arguments has to match it. */
+  argumentsSchema?: JsonObject
   actions: readonly WaitAction[]
   assignee?: string
   expiresIn?: Duration

@@ -4,10 +4,10 @@
  * All questions of a response are asked at once, before a response message is open, so that the turn can wait without a worker. What a person approves
  * is what runs: the arguments of the call, or the ones that the person has edited.
  */
-import type { ContentOf, Json } from '@rivulet/protocol'
+import { type ContentOf, type Json, paramsSchemaSchema } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
 import type { ToolAnswer, ToolChild, ToolChildResult, ToolQuestion } from '../loop/durable.ts'
-import type { ToolCall } from './tool.ts'
+import type { Tool, ToolCall } from './tool.ts'
 import type { ToolOutcome } from './tool-execution.ts'
 import type { Toolbox } from './toolbox.ts'
 
@@ -24,6 +24,9 @@ export type Approve = (call: ToolCall) => Verdict | Promise<Verdict>
 export type Decision = { run: Json } | { result: Json } | { fail: string } | { outcome: ToolOutcome }
 
 type Request = ContentOf<'tool_request'>
+
+/** Of the questions of one response together, because the waits of a turn have a limit. */
+const maxSchemaChars = 16 * 1024
 
 export type DecideDeps = {
   toolbox: Toolbox
@@ -77,7 +80,7 @@ async function approveCalls(requests: ReadonlyMap<string, Request>, deps: Decide
   const questions: Record<string, ToolQuestion> = {}
   for (const [name, request] of requests) {
     const first = await firstDecision(request, deps)
-    if ('question' in first) questions[name] = first.question
+    if ('question' in first) questions[name] = withSchema(first.question, deps.toolbox.get(request.name), maxSchemaChars / requests.size)
     else decisions.set(name, first)
   }
   const names = Object.keys(questions)
@@ -109,6 +112,13 @@ async function firstDecision(request: Request, { toolbox, approve }: DecideDeps)
   } catch (error) {
     return { fail: `Not run: the approval failed: ${messageOf(error)}` }
   }
+}
+
+/** A schema that the server cannot check, or a large one, is left out: then the edited arguments are checked when the call runs. */
+function withSchema(question: ToolQuestion, tool: Tool | undefined, maxChars: number): ToolQuestion {
+  const schema = tool?.parameters
+  if (!schema || !question.actions.includes('edit') || JSON.stringify(schema).length > maxChars) return question
+  return paramsSchemaSchema.safeParse(schema).success ? { ...question, argumentsSchema: schema } : question
 }
 
 function decisionOf({ kind }: ToolQuestion, { arguments: args }: Request, { action, content, comment }: ToolAnswer): Decision {

@@ -41,6 +41,8 @@ export const turnWaitSchema = z.object({
   callId: z.string().optional(),
   tool: z.string().optional(),
   arguments: jsonSchema.optional(),
+  /** The JSON Schema of the arguments, while they may be edited: an edit has to match it. */
+  argumentsSchema: jsonObjectSchema.optional(),
   actions: z.array(waitActionSchema),
   assignee: z.string().optional(),
   metadata: jsonObjectSchema,

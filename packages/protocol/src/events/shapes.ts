@@ -90,8 +90,8 @@ export const entityShapes: Record<Entity, Shape> = {
     'id tenant name scopes:string[] createdAt expiresAt? revokedAt? lastUsedAt? replacedBy? allTenants?:boolean agents?:string[]',
   ),
   wait: fields(
-    'id task turn:number agent name kind title detail? schema?:object callId? tool? arguments?:json actions:string[] assignee? metadata:object status',
-    'createdAt expiresAt child? index?:number answer?:object',
+    'id task turn:number agent name kind title detail? schema?:object callId? tool? arguments?:json argumentsSchema?:object actions:string[] assignee?',
+    'metadata:object status createdAt expiresAt child? index?:number answer?:object',
   ),
   state: fields('version:number value:json'),
   attempt: fields('attempt:number status worker? startedAt? finishedAt? error?:object usage?:object messages?:message[] omitted?:string[]'),

@@ -215,7 +215,11 @@ function openWait(state: TaskState, event: EventOf<'turn.waiting'>): TaskState {
 function closeWait(state: TaskState, { wait: id, status, answer, ...event }: EventOf<'turn.resumed'>): TaskState {
   const before = waitsOf(state, event)
   if (!before.waits.some(wait => wait.id === id && wait.status === 'open')) return state
-  const waits = before.waits.map(wait => (wait.id === id ? { ...wait, status, ...(answer && { answer }) } : wait))
+  const waits = before.waits.map(wait => {
+    if (wait.id !== id) return wait
+    const { argumentsSchema: _, ...closed } = wait
+    return { ...closed, status, ...(answer && { answer }) }
+  })
   const isWaiting = waits.some(wait => wait.status === 'open')
   const next = isWaiting || before.status !== 'waiting' ? before.status : 'running'
   const changed = updateTurn(state, event, { waits, status: next })

@@ -218,6 +218,7 @@ const wantedWait = z.strictObject({
   callId: z.string().max(200).optional(),
   tool: z.string().max(200).optional(),
   arguments: jsonSchema.optional(),
+  argumentsSchema: paramsSchemaSchema.optional(),
   actions: z.array(waitActionSchema).max(3),
   assignee: z.string().min(1).max(200).optional(),
   metadata: jsonObjectSchema,

@@ -29,13 +29,13 @@ export const paramsSchemaSchema = jsonObjectSchema.superRefine((schema, context)
 
 export type ParamsCheck = (params: Json) => ErrorDetail[]
 
-/** Null for a schema that cannot be checked here. Paths begin with `/params`. */
-export function checkOf(schema: JsonObject): ParamsCheck | null {
+/** Null for a schema that cannot be checked here. Paths begin with `at`. */
+export function checkOf(schema: JsonObject, at = '/params'): ParamsCheck | null {
   try {
     const converted = z.fromJSONSchema(withoutPatterns(schema) as z.core.JSONSchema.BaseSchema)
     return params => {
       const parsed = converted.safeParse(params)
-      return parsed.success ? [] : detailsOf(parsed.error).map(({ path, reason }) => ({ path: `/params${path}`, reason }))
+      return parsed.success ? [] : detailsOf(parsed.error).map(({ path, reason }) => ({ path: `${at}${path}`, reason }))
     }
   } catch {
     return null

@@ -5,7 +5,10 @@ import { boolean, index, integer, json, jsonb, pgTable, text, unique, uuid } fro
 import { tenant, time } from './columns.ts'
 import { tasks, turns } from './tasks.ts'
 
-export type WaitRequest = Pick<Wait, 'index' | 'title' | 'detail' | 'schema' | 'callId' | 'tool' | 'arguments' | 'actions'>
+export type WaitRequest = Pick<
+  Wait,
+  'index' | 'title' | 'detail' | 'schema' | 'callId' | 'tool' | 'arguments' | 'argumentsSchema' | 'actions'
+>
 
 /** What turns wait for. The first response that finds a row open decides. */
 export const waits = pgTable(

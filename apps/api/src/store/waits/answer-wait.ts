@@ -2,9 +2,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
   type AnswerBody,
+  checkOf,
   type ErrorDetail,
   formFaults,
   isAnsweredByRequest,
+  isObject,
   type Json,
   RivuletError,
   type TaskId,
@@ -65,16 +67,21 @@ async function findWait(db: Database | Transaction, tenant: Tenant, task: TaskId
 function checkAnswer({ kind, request }: WaitRow, { action, content }: AnswerBody): void {
   if (!isAnsweredByRequest(kind)) throw new RivuletError('bad_request', `A wait of kind ${kind} is not answered by a request`)
   if (!request.actions.includes(action)) throw invalid([{ path: '/action', reason: `Use one of ${request.actions.join(', ')}` }])
-  const faults = contentFaults(action === 'decline' ? undefined : request.schema, action, content)
+  const faults = contentFaults(request, action, content)
   if (faults.length > 0) throw invalid(faults.map(({ path, reason }) => ({ path: path === '/' ? '/content' : `/content${path}`, reason })))
 }
 
 /** A form has its content. What an approval edits is an object of arguments. What declines has a comment, and no content. */
-function contentFaults(schema: Wait['schema'], action: AnswerBody['action'], content: Json | undefined): ErrorDetail[] {
+function contentFaults(
+  { schema, argumentsSchema }: Pick<Wait, 'schema' | 'argumentsSchema'>,
+  action: AnswerBody['action'],
+  content: Json | undefined,
+): ErrorDetail[] {
   if (action === 'decline') return content === undefined ? [] : [{ path: '/', reason: 'A decline has no content' }]
   if (schema) return formFaults(schema, content)
-  const isObject = typeof content === 'object' && content !== null && !Array.isArray(content)
-  return action === 'edit' && !isObject ? [{ path: '/', reason: 'Expected an object: the edited arguments' }] : []
+  if (action !== 'edit') return []
+  if (!isObject(content)) return [{ path: '/', reason: 'Expected an object: the edited arguments' }]
+  return (argumentsSchema && checkOf(argumentsSchema, '')?.(content)) ?? []
 }
 
 function detailsOfWinner({ action, by, at }: NonNullable<WaitRow['answer']>): ErrorDetail[] {

@@ -7,10 +7,13 @@ import { turns, waits } from '../schema.ts'
 
 export type WaitRow = typeof waits.$inferSelect
 
+/** The schema of the arguments only while it is open, because a turn may have many waits that have closed. */
 export function toWait(row: WaitRow): Wait {
   const { id, task, number, agent, name, kind, request, assignee, metadata, child, status, answer, createdAt, expiresAt } = row
+  const { argumentsSchema, ...asked } = request
   return {
-    ...{ id, task, turn: number, agent, name, kind, ...request },
+    ...{ id, task, turn: number, agent, name, kind, ...asked },
+    ...(argumentsSchema && status === 'open' && { argumentsSchema }),
     ...(assignee !== null && { assignee }),
     ...{ metadata, status, createdAt: createdAt.toISOString(), expiresAt: expiresAt.toISOString() },
     ...(child !== null && { child }),

@@ -34,6 +34,8 @@ export type AskOptions<S extends z.ZodType | undefined = undefined> = {
   tool?: string
   callId?: string
   arguments?: Json
+  /** The JSON Schema of the arguments: an edit has to match it. An object of at most 16 KiB, without references. */
+  argumentsSchema?: JsonObject
   assignee?: string
   metadata?: JsonObject
   /** Default seven days. */
@@ -143,6 +145,7 @@ function wantedOf(name: string, options: AskOptions<z.ZodType | undefined>): Wan
     ...(tool !== undefined && { tool }),
     ...(callId !== undefined && { callId }),
     ...(options.arguments !== undefined && { arguments: storable(options.arguments) }),
+    ...(options.argumentsSchema && { argumentsSchema: storable(options.argumentsSchema) as JsonObject }),
     actions: [...actions],
     ...(assignee !== undefined && { assignee }),
     metadata: storable(metadata) as JsonObject,

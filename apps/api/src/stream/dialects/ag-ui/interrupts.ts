@@ -13,22 +13,22 @@ export type Interrupt = {
 
 /** @param toolCallId of the call that the wait is about */
 export function interruptOf(wait: Wait, toolCallId: string | undefined): Interrupt {
-  const { id, kind, name, title, detail, tool, arguments: args, actions, schema, expiresAt } = wait
+  const { id, kind, name, title, detail, tool, arguments: args, actions, schema, argumentsSchema, expiresAt } = wait
   const about = { name, actions, ...(tool !== undefined && { tool }), ...(args !== undefined && { arguments: args }) }
   return {
     id,
     reason: kind === 'form' ? 'input_required' : toolCallId === undefined ? 'confirmation' : 'tool_call',
     message: detail === undefined ? title : `${title}\n\n${detail}`,
     ...(toolCallId !== undefined && { toolCallId }),
-    responseSchema: schema ?? approvalSchema(actions),
+    responseSchema: schema ?? approvalSchema(actions, argumentsSchema),
     expiresAt,
     metadata: { ...wait.metadata, ...about },
   }
 }
 
 /** AG-UI's clients offer to edit the arguments of a call where the schema has `editedArgs`. */
-function approvalSchema(actions: Wait['actions']): JsonObject {
-  const editedArgs = { type: 'object', description: 'Replaces the arguments of the call' }
+function approvalSchema(actions: Wait['actions'], argumentsSchema: JsonObject = { type: 'object' }): JsonObject {
+  const editedArgs = { ...argumentsSchema, description: 'Replaces the arguments of the call' }
   return {
     type: 'object',
     properties: { approved: { type: 'boolean' }, reason: { type: 'string' }, ...(actions.includes('edit') && { editedArgs }) },

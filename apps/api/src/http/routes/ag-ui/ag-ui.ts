@@ -12,7 +12,6 @@ import { requireAgent } from '../../../store/agents/agents.ts'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
 import { listMessages } from '../../../store/reads/messages.ts'
 import { findRun, findThread } from '../../../store/reads/threads.ts'
-import { fittingParams } from '../../../store/tasks/accept/check-params.ts'
 import { agUi } from '../../../stream/dialects/ag-ui/ag-ui.ts'
 import type { AgUiRun } from '../../../stream/dialects/ag-ui/ag-ui-stream.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
@@ -107,8 +106,7 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
     }
     const inputMetadata = { 'ag-ui': { run: input.runId, ...(last && { message: last.message.id }) } }
     const said = last && (last.input.length > 1 ? last.input : last.input[0])
-    const fields = paramsOf(input)
-    const params = fields && fittingParams(await requireAgent(db, tenant, agent), fields)
+    const params = paramsOf(await requireAgent(db, tenant, agent), input)
     const history = task ? [] : historyOf(input, last !== null, config.limits)
     const body = {
       ...createTaskBody.parse({ agent, name: input.threadId }),

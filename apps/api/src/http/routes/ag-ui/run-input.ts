@@ -3,6 +3,7 @@
  * if it is the user's and new; a new thread gets those before it as its history.
  */
 import {
+  type AgentSettings,
   type Content,
   fileIdSchema,
   type HistoryMessage,
@@ -19,6 +20,7 @@ import {
   toolResponse,
 } from '@rivulet/protocol'
 import { z } from 'zod'
+import { fittingParams } from '../../../store/tasks/accept/check-params.ts'
 import type { AgUiMessage } from '../../../stream/dialects/ag-ui/ag-ui-message.ts'
 import { parseCallerText } from '../../requests/json-body.ts'
 
@@ -139,9 +141,10 @@ function historyMessages(
   }
 }
 
-/** What the agent gets as params: `forwardedProps`, and the tools and the context of the page, if it has any. */
-export function paramsOf({ forwardedProps, tools, context }: RunInput): JsonObject | undefined {
-  const params = { ...forwardedProps, ...(tools?.length && { tools }), ...(context?.length && { context }) }
+/** What the agent gets as params: `forwardedProps`, and the tools and the context of the page, if it has any; of these, what its params may have. */
+export function paramsOf(settings: AgentSettings, { forwardedProps, tools, context }: RunInput): JsonObject | undefined {
+  const fields = { ...forwardedProps, ...(tools?.length && { tools }), ...(context?.length && { context }) }
+  const params = fittingParams(settings, fields)
   return Object.keys(params).length > 0 ? params : undefined
 }
 

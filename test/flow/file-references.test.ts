@@ -1,14 +1,17 @@
 /** Messages that refer to files: what keeps a file, what lets it go, and large values that become files by themselves. */
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type Content, data, delta, type File, type Message, media, toolRequest, toolResponse } from '@rivulet/protocol'
+import { type Content, data, delta, type File, type Message, media, messagesOf, toolRequest, toolResponse } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { full, scripted } from '../support/agents/scripts.ts'
+import { createGate } from '../support/gate.ts'
+import { twoContentsIn } from '../support/judge/one-content.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { Accepted, ErrorReply, Reply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
+import { type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const KiB = 1024
 
@@ -191,6 +194,45 @@ describe('a large value', () => {
     await platform.client.addTurn(task.id, { input: 'two' })
     await platform.client.waitForEnd(task.id)
     expect(seen).toEqual(said)
+  })
+
+  test('is whole for a viewer until the end of its turn, and a file for those that join later, in every API', async () => {
+    const [firstEnd, secondEnd] = [createGate(), createGate()]
+    const said = large.map(([, content]) => content)
+    const painter = defineAgent('painter', async function* (turn) {
+      if (turn.number === 1) for (const [index, content] of said.entries()) yield { type: 'full', index, content }
+      else yield delta(0, 'again')
+      await (turn.number === 1 ? firstEnd : secondEnd).opened
+    })
+    await startOwnWorker(platform, [painter])
+    const urls = [platform.url, (await platform.startApi()).url]
+    const { task } = await platform.client.createTask({ agent: 'painter', input: 'one' })
+    const join = () => urls.map(url => watch(task.id, { urls: [url], query: '?follow=true' }))
+    const contentsOf = (viewer: Viewer) =>
+      messagesOf(viewer.state()).flatMap(({ author, content }) => (author === 'agent' ? [content] : []))
+
+    // They join before the end, so both APIs have read the rows before there are files.
+    const early = join()
+    for (const viewer of early) await viewer.until('all values', () => contentsOf(viewer).length === said.length)
+    const midway = join()
+    for (const viewer of midway) await viewer.until('a snapshot', ({ frames }) => frames().length > 0)
+    for (const viewer of [...early, ...midway]) expect(contentsOf(viewer)).toEqual(said)
+
+    firstEnd.open()
+    const watching = [...early, ...midway]
+    for (const viewer of watching) await viewer.until('the end of the turn', () => viewer.state().turns[0]?.status === 'completed')
+    const rows = await platform.client.messages(task.id)
+    const late = join()
+    for (const viewer of late) await viewer.until('a snapshot', ({ frames }) => frames().length > 0)
+    for (const viewer of late) expect(messagesOf(viewer.state())).toEqual(rows)
+
+    await platform.client.addTurn(task.id, { input: 'two' })
+    for (const viewer of watching) await viewer.until('the second turn', ({ text }) => text() === 'again')
+    const latest = join()
+    for (const viewer of latest) await viewer.until('a snapshot', ({ frames }) => frames().length > 0)
+    for (const viewer of latest) expect(messagesOf(viewer.state()).slice(0, rows.length)).toEqual(rows)
+    secondEnd.open()
+    expect(twoContentsIn(await Promise.all([...watching, ...late, ...latest].map(viewer => viewer.stop())))).toEqual([])
   })
 
   test('below its limit stays where it is', async () => {

@@ -3,7 +3,7 @@
  * every other viewer has folded at that cursor. Pure functions over the journals of one task; each fault is a sentence.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type Cursor, emptyState, messagesOf, RivuletError, type TaskState } from '@rivulet/protocol'
+import { type Cursor, emptyState, type Message, messagesOf, RivuletError, type TaskState } from '@rivulet/protocol'
 import { foldFrame, isLogged, type Journal } from '../viewers/viewer.ts'
 import type { Frame } from '../viewers/viewer-connection.ts'
 
@@ -42,15 +42,28 @@ function folded(state: TaskState, frame: Frame): TaskState | null {
   }
 }
 
-/** As far as both hold them: a snapshot may leave out the oldest turns and messages. */
+/**
+ * As far as both hold them: a snapshot may leave out the oldest turns and messages. A viewer that watched a turn has its large values, and a snapshot behind
+ * the end of the turn has files in their place.
+ */
 function isSameContent(a: TaskState, b: TaskState): boolean {
   const firstTurn = Math.max(a.turns[0]?.number ?? 0, b.turns[0]?.number ?? 0)
   const firstIndex = Math.max(a.messagesFrom, b.messagesFrom)
-  const shown = (state: TaskState) => ({
-    turns: state.turns.filter(({ number }) => number >= firstTurn).map(({ number, status }) => [number, status]),
-    messages: messagesOf(state).filter(({ index }) => index >= firstIndex),
-  })
-  return isDeepStrictEqual(shown(a), shown(b))
+  const turns = (state: TaskState) => state.turns.filter(({ number }) => number >= firstTurn).map(({ number, status }) => [number, status])
+  const messages = (state: TaskState) => messagesOf(state).filter(({ index }) => index >= firstIndex)
+  const [some, others] = [messages(a), messages(b)]
+  const areSame = some.length === others.length && some.every((message, i) => isSameMessage(message, others[i]))
+  return areSame && isDeepStrictEqual(turns(a), turns(b))
+}
+
+function isSameMessage(a: Message, b: Message | undefined): boolean {
+  if (b === undefined || hasFile(a) === hasFile(b)) return isDeepStrictEqual(a, b)
+  const about = ({ content: { type }, ...message }: Message) => ({ ...message, type })
+  return isDeepStrictEqual(about(a), about(b))
+}
+
+function hasFile({ content }: Message): boolean {
+  return 'file' in content && content.file !== undefined
 }
 
 function brief(value: unknown): string {

@@ -10,6 +10,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import { type FileRow, findFiles, type NewFile } from '../store/files/file-rows.ts'
+import { jsonOf, mayBecomeFile } from '../store/files/large-values.ts'
 import type { Page } from '../store/reads/pages.ts'
 import type { Files } from './files.ts'
 import { previewOf } from './json-preview.ts'
@@ -70,37 +71,14 @@ type LargeValue = { bytes: Buffer; mimeType: string; name?: string | null }
 
 /** Null for a content that stays as it is. */
 function largeValue(content: Content): LargeValue | null {
+  if (!mayBecomeFile(content)) return null
   if (content.type === 'media') {
-    // Four characters stand for three bytes.
-    if (content.data === undefined || content.data.length <= (maxInlineMediaBytes / 3) * 4) return null
-    const bytes = Buffer.from(content.data, 'base64')
+    const bytes = Buffer.from(content.data ?? '', 'base64')
     return bytes.length > maxInlineMediaBytes ? { bytes, mimeType: content.mimeType, name: content.name ?? null } : null
   }
   const value = jsonOf(content)
-  if (value === undefined || isSmall(value)) return null
   const bytes = Buffer.from(JSON.stringify(value))
   return bytes.length > maxInlineValueBytes ? { bytes, mimeType: 'application/json' } : null
-}
-
-function jsonOf(content: Content): Json | undefined {
-  switch (content.type) {
-    case 'data':
-      return content.data
-    case 'tool_response':
-      return content.content
-    case 'text':
-    case 'reasoning':
-    case 'tool_request':
-    case 'media':
-      return undefined
-    default:
-      return content satisfies never
-  }
-}
-
-/** Without writing it as JSON, for the values that are most frequent. */
-function isSmall(value: Json): boolean {
-  return typeof value === 'number' || typeof value === 'boolean' || value === null || (typeof value === 'string' && value.length < 40_000)
 }
 
 function withoutValue(content: Content, { id: file, size }: NewFile): Content {

@@ -1,6 +1,7 @@
 import { decodeByteText } from '@rivulet/broker'
 import {
   applyEvent,
+  type Content,
   type Event,
   emptyState,
   type Message,
@@ -129,6 +130,45 @@ describe('what is in it', () => {
     expect(turns.map(({ number }) => number)).toEqual([1, 2])
     expect(turns[1]?.status).toBe('queued')
     expect(messages.map(({ turn: turnNumber }) => turnNumber)).toEqual([1])
+  })
+})
+
+describe('a large value', () => {
+  const table = Array.from({ length: 100 }, (_, row) => ({ row }))
+  const whole: Content = { type: 'data', data: table }
+  const file: Content = { type: 'data', data: [{ row: 0 }, '…'], file: '01890000-0000-7000-8000-000000000000', size: 1_000 }
+  const base = conversation([10, 10, 10])
+  const stored = { ...base, messages: base.messages.map(message => ({ ...message, content: file })) }
+  const about = { task: base.task.id, attempt: 1, at: 0 }
+  const said = (turn: number): Event[] => [
+    { type: 'turn.started', ...about, turn, firstIndex: turn - 1 },
+    { type: 'message.replaced', ...about, turn, index: turn - 1, content: whole },
+    { type: 'turn.finished', ...about, turn, status: 'completed', stopReason: 'stop' },
+  ]
+  const folded = (events: Event[]) => events.reduce((state, event, i) => applyEvent(state, event, `1-${i + 1}`), emptyState)
+  const shown = (events: Event[], rows: SnapshotBase) => {
+    const { messages, messagesFrom } = makeSnapshot('join', folded(events), rows, MiB)
+    return [messagesFrom, ...messages.map(({ content }) => content)]
+  }
+
+  test('is whole while the log has no end of its turn, and from there on the file of its row', () => {
+    const events = [...said(1), ...said(2)]
+    expect(shown(events.slice(0, 2), stored)).toEqual([0, whole])
+    expect(shown(events.slice(0, 3), stored)).toEqual([0, file])
+    expect(shown(events.slice(0, 5), stored)).toEqual([0, file, whole])
+    expect(shown(events, stored)).toEqual([0, file, file])
+  })
+
+  test('that stayed in its row is whole', () => {
+    expect(shown(said(1), base)).toEqual([0, whole])
+  })
+
+  test('whose row was not read is left out, with everything before it', () => {
+    const events = [...said(1), ...said(2), ...said(3)]
+    const part = (from: number) => ({ ...stored, messages: stored.messages.slice(from) })
+    expect(shown(events, part(2))).toEqual([2, file])
+    expect(shown(events.slice(0, 8), part(2))).toEqual([2, whole])
+    expect(shown(events.slice(0, 6), part(2))).toEqual([2])
   })
 })
 

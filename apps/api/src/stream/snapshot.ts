@@ -3,6 +3,9 @@
  *
  * Postgres may be ahead of the log (a turn that was just committed or queued). The snapshot leaves that out, because its event follows in the log, and
  * a viewer would get it twice.
+ *
+ * A large value of a turn that has ended in the log is the file that Postgres has in its place. A turn is committed before its end is in the log, so the form
+ * of a value depends on the cursor alone, whichever API makes the snapshot.
  */
 import {
   hasEnded,
@@ -17,6 +20,7 @@ import {
 } from '@rivulet/protocol'
 import type { DatabaseHandle } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
+import { mayBecomeFile } from '../store/files/large-values.ts'
 import { fitTurns, newestFitting } from '../store/reads/snapshot-budget.ts'
 import { createStoredTaskReader, type StoredTask } from '../store/reads/stored-task.ts'
 import { readTaskVersion, type TaskVersion } from '../store/reads/tasks.ts'
@@ -58,13 +62,34 @@ export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: Sna
   const older = base.messages.filter(message => message.turn < firstOfLog)
   const turns = fitTurns(turnsOf(state, base), base, maxBytes)
   const unfinished = new Set(turns.filter(turn => !hasEnded(turn.status)).map(turn => turn.number))
-  const known = [...older, ...messagesOf(state)]
-  const messages = newestFitting(known, maxBytes, ({ turn: turnNumber }) => unfinished.has(turnNumber))
+  const known = [...older, ...storedForm(state, base)]
+  // Postgres has left out the newest of these rows because they do not fit; without its row, it is not known whether a value is a file.
+  const unread = known.findLastIndex(message => message.index < firstRead(base) && isEndedValue(state, message))
+  const messages = newestFitting(known.slice(unread + 1), maxBytes, ({ turn: turnNumber }) => unfinished.has(turnNumber))
   const status = state.turns.length > 0 ? state.status : base.task.status
   const messagesFrom = messages[0]?.index ?? lastIndex(known, base, firstOfLog) + 1
   const agentState = state.agentState ?? base.state
   const told = agentState && agentState.version > 0 ? { state: agentState } : {}
   return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom, ...told }
+}
+
+/** The messages of the log; a large value of a turn that has ended as its row has it. */
+function storedForm(state: TaskState, { messages }: SnapshotBase): Message[] {
+  const rows = new Map(messages.map(row => [row.index, row]))
+  return messagesOf(state).map(message => {
+    const row = isEndedValue(state, message) ? rows.get(message.index) : undefined
+    const hasFile = row?.turn === message.turn && 'file' in row.content && row.content.file !== undefined
+    return hasFile ? { ...message, content: row.content } : message
+  })
+}
+
+function isEndedValue({ turns }: TaskState, { turn: turnNumber, content }: Message): boolean {
+  return mayBecomeFile(content) && turns.some(({ number, status }) => number === turnNumber && hasEnded(status))
+}
+
+/** The index of the first message that was read; those before it did not fit. */
+function firstRead({ messages, nextIndex }: SnapshotBase): number {
+  return messages[0]?.index ?? nextIndex
 }
 
 /** The lowest turn whose messages the log holds or is going to hold. */

@@ -4,9 +4,11 @@ import type { SnapshotBase } from './snapshot.ts'
 /** `load` loads for a reader that knows the turns up to that one. */
 export function createStoredTaskCache(load: (turnNumber: number) => Promise<SnapshotBase>) {
   let base: SnapshotBase | null = null
+  /** Whether the rows are from after the last end of a turn with large values. */
+  let isCurrent = false
   let puts = 0
   let asking: Promise<void> | null = null
-  return { get: () => base, require: requireBase, put, ask }
+  return { get: () => base, isCurrent: () => isCurrent, require: requireBase, put, ask, outdate }
 
   function requireBase(): SnapshotBase {
     if (!base) throw new Error('The feed is not ready')
@@ -15,6 +17,13 @@ export function createStoredTaskCache(load: (turnNumber: number) => Promise<Snap
 
   function put(loaded: SnapshotBase | null): void {
     base = loaded
+    isCurrent = true
+    puts += 1
+  }
+
+  /** Rows that are being loaded may be from before this, so they are loaded again. */
+  function outdate(): void {
+    isCurrent = false
     puts += 1
   }
 
@@ -23,7 +32,9 @@ export function createStoredTaskCache(load: (turnNumber: number) => Promise<Snap
     const asked = puts
     asking ??= load(turnNumber)
       .then(loaded => {
-        if (asked === puts) base = loaded
+        if (asked !== puts) return
+        base = loaded
+        isCurrent = true
       })
       .finally(() => {
         asking = null

@@ -14,6 +14,7 @@ import {
   emptyState,
   hasEnded,
   isAnsweredByRequest,
+  messagesOf,
   origin,
   type SnapshotReason,
   type TaskState,
@@ -21,6 +22,7 @@ import {
   type Turn,
   type Wait,
 } from '@rivulet/protocol'
+import { mayBecomeFile } from '../store/files/large-values.ts'
 import { placeBehindLostLog, placeOfRows } from './feed-loader.ts'
 import type { FrameRing } from './frame-ring.ts'
 import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
@@ -90,6 +92,12 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     // Whether it makes sense is seen when everything before it is folded.
     else if (!isFolded) outline = applyOrSkip(outline, event, cursor)
     if (isFolded) fold(event ? applyOrSkip(state, event, cursor, onBadEntry) : state, cursor)
+    if (event?.type === 'turn.finished' && hasLargeValue(event.turn)) rows.outdate()
+  }
+
+  /** The rows have a file in place of it. */
+  function hasLargeValue(turnNumber: number): boolean {
+    return messagesOf(outline).some(({ turn, content }) => turn === turnNumber && mayBecomeFile(content))
   }
 
   /** Moves on by a delta that is folded later. */
@@ -120,7 +128,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
 
   function isKnown(): boolean {
     const held = rows.get()
-    return held !== null && covers(held, outline)
+    return held !== null && rows.isCurrent() && covers(held, outline)
   }
 
   async function known(): Promise<void> {

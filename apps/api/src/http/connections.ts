@@ -31,8 +31,8 @@ export function limitConnections(
   onCut: (why: CutReason) => void,
 ): void {
   const { server } = app
-  /** Requests of each connection whose responses are not written yet. A connection that has sent none so far is not here. */
-  const underWay = new WeakMap<Socket, number>()
+  /** The responses of each connection that are not written yet. A connection that has sent no request so far is not here. */
+  const underWay = new WeakMap<Socket, Set<ServerResponse>>()
   server.maxConnections = maxConnections
   server.on('drop', () => onCut('too_many'))
   server.prependListener('request', begin)
@@ -47,14 +47,21 @@ export function limitConnections(
   })
 
   function begin({ socket }: IncomingMessage, response: ServerResponse): void {
-    const count = (underWay.get(socket) ?? 0) + 1
-    underWay.set(socket, count)
-    response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1))
-    if (count > headLimits.requestsUnderWay && !socket.destroyed) cut(socket, 'pipelined')
+    const responses = underWay.get(socket) ?? new Set()
+    if (!underWay.has(socket)) socket.once('close', () => closeWaiting(responses))
+    underWay.set(socket, responses)
+    responses.add(response)
+    response.once('close', () => responses.delete(response))
+    if (responses.size > headLimits.requestsUnderWay && !socket.destroyed) cut(socket, 'pipelined')
+  }
+
+  /** Node closes only the response that is being written, not those that wait behind it: what they hold would never be released. */
+  function closeWaiting(responses: ReadonlySet<ServerResponse>): void {
+    for (const response of responses) if (!response.socket) response.destroy().emit('close')
   }
 
   function cutIfUnread(socket: Socket): void {
-    const count = underWay.get(socket)
+    const count = underWay.get(socket)?.size
     // A head that does not arrive gets 408; a request in progress has nothing to read yet.
     if (count === undefined || (count > 0 && socket.writableLength === 0)) return
     // A connection that was kept for later and is not used. Node leaves its end to this listener.

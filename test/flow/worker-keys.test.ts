@@ -269,7 +269,7 @@ describe('a body that is larger than those of callers', () => {
     return response.statusCode ?? 0
   }
 
-  test.each(['append', 'step'])('is rejected by /internal/%s before it is read, unless the key holds the turn', async call => {
+  test.each(['append', 'step'])('is rejected by /internal/%s before it is read, unless the key has claimed the turn', async call => {
     const held = await claimed()
     const others = [
       [undefined, keys.ofAcme],
@@ -280,6 +280,20 @@ describe('a body that is larger than those of callers', () => {
     ] as const
     const statuses = await Promise.all(others.map(([turn, key]) => headOf(call, key, turn)))
     expect(statuses).toEqual([413, 404, 404, 404, 403])
+  })
+
+  test('is read from a worker that has lost the turn: it may be about other turns, too, and a step returns that the turn is lost', async () => {
+    const [lost, held] = [await claimed(), await claimed()]
+    await ask('release', holding(lost), keys.everywhere)
+    const about = { authorization: `Bearer ${keys.ofAcme}`, 'x-turn-id': lost.turnId, 'x-claim-id': lost.claimId }
+    const send = (call: string, body: object) => createClient(() => platform.url).post(`/internal/${call}`, body, about)
+    const text = 'x'.repeat(3_000_000)
+    const long = { ...spoken(held), content: { ...content, text } }
+    const appended = await send('append', { appends: [appendOf(lost, spoken(lost)), appendOf(held, long)] })
+    expect(appended).toMatchObject({ status: 200, body: { results: ['fenced', 'ok'] } })
+    const { turnId, claimId } = lost
+    const stepped = await send('step', { turnId, claimId, name: 'one', memory: JSON.stringify(text) })
+    expect(stepped).toMatchObject({ status: 200, body: { result: 'superseded' } })
   })
 
   test('is written for the holder of the turn', async () => {

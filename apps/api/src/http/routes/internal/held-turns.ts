@@ -8,6 +8,7 @@ import type { Database } from '../../../store/connection/database.ts'
 import { type Tenant, taskNotFound } from '../../../store/connection/tenant.ts'
 import { findHeldTask, findHeldTurns, findTurns } from '../../../store/reads/turns.ts'
 import type { TurnRow } from '../../../store/rows.ts'
+import { hasClaimed } from '../../../store/turns/claim-turn.ts'
 
 /** The scope and the tags of every route of workers. */
 export const config = { access: { scope: 'worker' } } as const
@@ -51,8 +52,8 @@ export function createHeldTurns(db: Database) {
   }
 
   /**
-   * Before a body above `maxBytes` is read: the headers must name a turn that the caller holds. The body is checked as any other. Keys for all tenants may
-   * send such a body without the headers, because their workers may be of an older version.
+   * Before a body above `maxBytes` is read: the headers must name a turn that the caller holds or has held, because the body may be about other turns,
+   * too. The body is checked as any other. Keys for all tenants may send it without the headers, because their workers may be of an older version.
    */
   function requireHolder(maxBytes: number) {
     return async (request: FastifyRequest): Promise<void> => {
@@ -62,7 +63,8 @@ export function createHeldTurns(db: Database) {
       const head = storeFileHeaders.safeParse(request.headers)
       const needed = `A body above ${maxBytes} bytes needs X-Turn-Id and X-Claim-Id of a turn that the worker holds`
       if (!head.success) throw new RivuletError('body_too_large', needed)
-      await requireHeldTask(request, head.data['x-turn-id'], head.data['x-claim-id'])
+      const { 'x-turn-id': turnId, 'x-claim-id': claimId } = head.data
+      if (!(await reaches(request, turnId)) || !(await hasClaimed(db, turnId, claimId))) throw taskNotFound()
     }
   }
 

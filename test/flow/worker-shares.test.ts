@@ -1,4 +1,4 @@
-/** What the workers of one tenant can use of an API process: a rate of calls, and two calls and one heartbeat under way at a time. */
+/** What the workers of one tenant can use of an API process: a rate of calls, and two calls and four heartbeats under way at a time. */
 import { randomUUID } from 'node:crypto'
 import type { ClaimResult } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -61,6 +61,28 @@ test('two calls of a tenant’s workers are under way at a time; a third waits, 
   await locking.query('rollback')
   expect((await third).status).toBe(200)
   for (const { status, body } of await Promise.all(released)) expect([status, body]).toEqual([200, { result: 'released' }])
+})
+
+test('a worker whose hello takes long does not hold up the heartbeats of its tenant', async () => {
+  const hello = { worker: `w-${randomUUID()}`, agents: [] }
+  expect((await call('hello', hello, keys.ofAcme)).status).toBe(200)
+  const locking = await platform.pg.connect()
+  onTestFinished(() => locking.release(true))
+  await locking.query('begin')
+  await locking.query('select from workers where id = $1 for update', [hello.worker])
+  let hasReplied = false
+  const waiting = call('hello', hello, keys.ofAcme).finally(() => {
+    hasReplied = true
+  })
+  await until('the hello waits for the row of its worker', async () => {
+    const { rowCount } = await platform.pg.query(
+      "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+    )
+    return rowCount === 1
+  })
+  expect([(await heartbeat(keys.ofAcme)).status, hasReplied]).toEqual([200, false])
+  await locking.query('rollback')
+  await waiting
 })
 
 test('the calls of a tenant’s workers have a rate, apart from that of its callers and of other tenants', async () => {

@@ -1,5 +1,5 @@
 /**
- * The share of each tenant's workers in this process, so that the workers of one tenant do not hold up those of others: two calls, one heartbeat and
+ * The share of each tenant's workers in this process, so that the workers of one tenant do not hold up those of others: two calls, four heartbeats and
  * some polls are under way at a time. Others wait in line before the API reads their body.
  *
  * Keys for all tenants belong to the installation and have no share. Bytes of files have places of their own.
@@ -9,7 +9,7 @@ import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { isInstallations } from '../../../access/principal.ts'
 
-const atOnce = { call: 2, beat: 1, poll: 500 } as const
+const atOnce = { call: 2, beat: 4, poll: 500 } as const
 type Kind = keyof typeof atOnce
 
 /** Calls of one kind that may wait. A worker has up to 64 under way, and gives up after 10 s. */
@@ -53,7 +53,7 @@ class Line {
   async enter(response: ServerResponse): Promise<void> {
     if (this.#used >= this.#places) await this.#untilPlace(response)
     else this.#used += 1
-    if (response.closed) this.#leave()
+    if (response.destroyed) this.#leave()
     else response.once('close', () => this.#leave())
   }
 

@@ -165,6 +165,8 @@ export const turns = pgTable(
   table => [
     unique('turns_task_number').on(table.task, table.number),
     index('turns_queued').on(table.runAt).where(sql`${table.status} = 'queued'`),
+    // For the quota of a tenant. Built by migrations/concurrent.
+    index('turns_unfinished').on(table.tenant).where(sql`${table.status} in ('queued', 'running', 'waiting') and not ${table.canceling}`),
     index('turns_sent').on(table.sent).where(sql`${table.sent} is not null and ${table.status} in ('queued', 'running')`),
     index('turns_running').on(table.leaseUntil).where(sql`${table.status} = 'running'`),
     index('turns_deadline').on(table.deadline).where(sql`${table.status} in ('queued', 'running', 'waiting')`),

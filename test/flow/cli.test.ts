@@ -248,7 +248,7 @@ describe('tail, show, tasks, agents, cancel', () => {
     ])
 
     const { stdout: raw, code } = await rivulet('tail', task.id, '--raw')
-    expect(raw).toMatch(/id: \d+-\d+\nevent: turn\.queued\ndata: {[\s\S]*event: end\n/)
+    expect(raw).toMatch(/event: turn\.queued\ndata: {.*\nid: \d+-\d+\n\n[\s\S]*event: end\n/)
     expect(code).toBe(0)
   })
 

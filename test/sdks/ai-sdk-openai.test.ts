@@ -77,6 +77,20 @@ test('a reference to an item that does not exist is 400, with its place', async 
   expect([response.status, await response.json()]).toMatchObject([400, { error: { param: 'input.0.id' } }])
 })
 
+test('references count with the bytes of their items', async () => {
+  const whole = await generateText({ model: provider()('reader'), prompt: 'x'.repeat(400_000) })
+  const id = whole.response.messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.map(part => ('providerOptions' in part ? part.providerOptions?.openai?.itemId : undefined)),
+  )[0]
+  const input = [...Array.from({ length: 9 }, () => ({ type: 'item_reference', id })), { role: 'user', content: 'go' }]
+  const response = await fetch(`${platform.urls[0]}/openai/v1/responses`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'reader', input }),
+  })
+  expect([response.status, await response.json()]).toMatchObject([413, { error: { code: 'body_too_large' } }])
+})
+
 function provider() {
   return createOpenAI({ apiKey: 'none', baseURL: `${platform.urls[0]}/openai/v1` })
 }

@@ -5,7 +5,7 @@
  * exist for that caller.
  */
 import type { LogReader } from '@rivulet/broker'
-import { RivuletError, type TaskId, taskIdSchema, type WaitId, waitIdSchema } from '@rivulet/protocol'
+import { limitNames, RivuletError, type TaskId, taskIdSchema, type WaitId, waitIdSchema } from '@rivulet/protocol'
 import { mayRead, type Principal } from '../../../access/principal.ts'
 import { listLiveMessages, turnMessagesNow } from '../../../log/live-messages.ts'
 import { getTask } from '../../../store/reads/tasks.ts'
@@ -14,24 +14,54 @@ import { type Item, outputOf, type QuestionItem, questionItem } from '../../../s
 import type { Services } from '../../services.ts'
 import { type InputItem, isReference, type WholeItem, wrong } from './openai-input.ts'
 
+/** Each may be read from a turn of its own. */
+const maxReferences = 200
+
 /** What the id of an item names: a message of a task, or a question of one. */
 type ItemPlace = { task: TaskId; index: number } | { task: TaskId; wait: WaitId }
 
-export function createItemReferences({ databaseFor, reader }: Pick<Services, 'databaseFor'> & { reader: LogReader }) {
+export function createItemReferences({
+  databaseFor,
+  reader,
+  config: { limits },
+}: Pick<Services, 'databaseFor' | 'config'> & { reader: LogReader }) {
   return { resolve }
 
   async function resolve(principal: Principal, items: readonly InputItem[]): Promise<WholeItem[]> {
     if (items.some(isReference) && !mayRead(principal))
       throw new RivuletError('forbidden', 'A reference to an item needs the scope tasks:read')
-    const knownItems = new Map<string, Item | QuestionItem>()
+    const references = items.filter(isReference)
+    if (references.length > maxReferences) throw wrong('input', `A request has at most ${maxReferences} references to items`)
+    const knownItems = new Map<string, Item | QuestionItem | null>(references.map(({ id }) => [id, null]))
     const resolved: WholeItem[] = []
-    for (const [place, item] of items.entries())
-      resolved.push(isReference(item) ? await itemOf(principal, item.id, place, knownItems) : item)
+    let bytes = 0
+    for (const [place, item] of items.entries()) {
+      if (!isReference(item)) {
+        resolved.push(item)
+        continue
+      }
+      const found = await itemOf(principal, item.id, place, knownItems)
+      // A reference is short, and what it stands for counts as if the request had it.
+      bytes += JSON.stringify(found).length
+      if (bytes > limits.bodyBytes)
+        throw new RivuletError(
+          'body_too_large',
+          `The items of the references may have at most ${limits.bodyBytes} bytes (${limitNames.bodyBytes})`,
+        )
+      resolved.push(found)
+    }
     return resolved
   }
 
-  async function itemOf(principal: Principal, id: string, place: number, knownItems: Map<string, Item | QuestionItem>): Promise<WholeItem> {
-    if (!knownItems.has(id)) for (const item of await itemsBeside(principal, placeOf(id))) knownItems.set(item.id, item)
+  /** Of the turn that has the item, only those items are kept that the request names. */
+  async function itemOf(
+    principal: Principal,
+    id: string,
+    place: number,
+    knownItems: Map<string, Item | QuestionItem | null>,
+  ): Promise<WholeItem> {
+    if (!knownItems.get(id))
+      for (const item of await itemsBeside(principal, placeOf(id))) if (knownItems.has(item.id)) knownItems.set(item.id, item)
     const found = knownItems.get(id)
     if (!found) throw wrong(`input/${place}/id`, 'No item of a response has this id')
     return found

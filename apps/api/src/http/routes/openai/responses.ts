@@ -80,11 +80,11 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const { body } = request
       rejectUnsupported(body)
       const { tenant } = request.principal
+      await requireShare(request)
       // A turn that is answered has the params and the tools of the request that began it.
       const settings = () => requireModel(databaseFor(request.principal), tenant, body.model)
       const wanted =
         answersIn(body.input, config.limits) ?? wantedTurn(body, await itemsOf(request, body.input), await settings(), config.limits)
-      await requireShare(request)
       const isWaiting = Boolean(body.stream) || !body.background
       const admission = isWaiting ? events.reserve(request) : null
       const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)

@@ -16,7 +16,7 @@ const slow = ['**/*.slow.test.ts']
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 4 } },
+      { test: { ...patience, name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 4 } },
       // Without engines. Here and with engines, files share processes, because loading the same modules for each took longer than its tests.
       { test: { ...patience, name: 'units', include: units, exclude: slow, setupFiles: laws, isolate: false, maxWorkers: 4 } },
       {

@@ -56,7 +56,7 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
       schema: {
         tags,
         params: ofAgent,
-        response: { 200: z.looseObject({ name: z.string() }), 304: z.null().describe('The client has this card') },
+        response: { 200: z.looseObject({ name: z.string() }) },
       },
     },
     async (request, reply) => {
@@ -68,7 +68,10 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
       const card = cardOf(agent, `${request.protocol}://${request.host}/a2a/${agent.name}`)
       const etag = etagOf(card)
       reply.header('etag', etag).header('cache-control', 'private, max-age=60')
-      return isKnown(request.headers, etag) ? reply.status(304).send(null) : card
+      if (!isKnown(request.headers, etag)) return card
+      // OpenAPI describes no 304: it has no body.
+      const bare: FastifyReply = reply
+      return bare.status(304).send(null)
     },
   )
 

@@ -83,5 +83,10 @@ export const idempotencyKeys = pgTable(
     body: json().$type<Json>(),
     createdAt: time().notNull().default(sql`now()`),
   },
-  table => [primaryKey({ columns: [table.tenant, table.key] }), index('idempotency_keys_created_at').on(table.createdAt)],
+  table => [
+    primaryKey({ columns: [table.tenant, table.key] }),
+    index('idempotency_keys_created_at').on(table.createdAt),
+    // The task that a response is about. With the task, a trigger removes its responses.
+    index('idempotency_keys_task').on(sql`coalesce(body -> 'task' ->> 'id', body -> 'turn' ->> 'task', body -> 'wait' ->> 'task')`),
+  ],
 )

@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest'
-import { TaskLine } from './task-line.ts'
+import { randomUUID } from 'node:crypto'
+import { taskIdSchema } from '@rivulet/protocol'
+import { expect, onTestFinished, test } from 'vitest'
+import { createGate } from '../../../../../test/support/gate.ts'
+import { openStore } from '../../../test/open-store.ts'
+import { TaskLine, taskTransaction } from './task-line.ts'
 
 test('calls of one task run one after the other, in order, and a failure ends no other', async () => {
   const line = new TaskLine()
@@ -51,3 +55,14 @@ function hold(line: TaskLine): () => Promise<void> {
     return held
   }
 }
+
+test('a tenant that names the task of another tenant does not hold up its calls', async () => {
+  const { databaseFor, close } = await openStore()
+  onTestFinished(close)
+  const task = taskIdSchema.parse(randomUUID())
+  const gate = createGate()
+  const foreign = taskTransaction(databaseFor('foreign'), task, () => gate.opened)
+  expect(await taskTransaction(databaseFor('own'), task, async () => 'done')).toBe('done')
+  gate.open()
+  await foreign
+})

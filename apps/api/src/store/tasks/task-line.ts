@@ -47,9 +47,12 @@ export class TaskLine {
   }
 }
 
-const line = new TaskLine()
+/** Each tenant has lines of its own, because a call of a tenant lines up before it is known whose task it names. */
+const lines = new WeakMap<Database, TaskLine>()
 
 /** A transaction that holds the row of this task. */
 export function taskTransaction<T>(db: Database, task: TaskId, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  const line = lines.get(db) ?? new TaskLine()
+  lines.set(db, line)
   return line.run(task, () => db.transaction(work))
 }

@@ -1,4 +1,4 @@
-/** What keys and tokens with few rights can do, from outside: a key limited to agents, a key that may only write, each right of a token. */
+/** Keys and tokens with few rights, from outside: a key limited to agents, a key that may only write, each right of a token. */
 import type { Scope, TokenRight, Wait } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'

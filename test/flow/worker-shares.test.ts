@@ -1,4 +1,4 @@
-/** What the workers of one tenant can use of an API process: a rate of calls, and two calls and four heartbeats under way at a time. */
+/** The share of an API process that the workers of one tenant have: a rate of calls, and two calls and four heartbeats under way at a time. */
 import { randomUUID } from 'node:crypto'
 import type { ClaimResult } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'

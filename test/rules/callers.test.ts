@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest'
 import { filesUnder, readText } from './repository.ts'
 
-/** Of the whole tenant: a transaction, which these open, and the responses under an Idempotency-Key, which are the caller's own. */
+/** These use the whole tenant's database: for a transaction, which they open, and for responses under an Idempotency-Key, which are the caller's own. */
 const opensTransaction = /(?:respondOnce|audited|earlierResponse|taskTransaction)\(\s*$/
 
 /** Entities that are no tasks: the guard has checked the one of the path. A new task is of the agent that its body names, which `commitTask` checks. */

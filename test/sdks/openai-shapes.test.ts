@@ -1,4 +1,4 @@
-/** What OpenAI's SDK reads beside texts: usage, the id of a request, and errors. */
+/** OpenAI's SDK reads more than texts: usage, the id of a request, and errors. */
 import { defineAgent } from '@rivulet/worker'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'

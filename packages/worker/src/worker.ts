@@ -38,7 +38,7 @@ export type WorkerOptions = {
   key?: string | undefined
   /** Default: JSON lines on stdout, from `info` on. */
   log?: Logger | undefined
-  /** What the id of this worker begins with. Tenants that may use its agents see it, so it should not name a machine. Default `worker`. */
+  /** The beginning of this worker's id. Tenants that may use its agents see it, so it should not name a machine. Default `worker`. */
   name?: string | undefined
   /** The release of your agents, for the list of workers. Default: the version of this package. */
   version?: string | undefined

@@ -69,7 +69,7 @@ export function validate(schema: z.ZodType, value: unknown): { value: unknown } 
   return { error: new RivuletError('validation_failed', 'Request validation failed', { details }) }
 }
 
-/** What the request waited for in vain. */
+/** The words for a dependency that did not reply in time. */
 function busyPartOf(error: unknown): string {
   if (isRowHeld(error)) return 'Another call changes the same rows; retry'
   return isPoolBusy(error) ? 'All connections to Postgres are busy; retry' : 'A required database is unavailable; retry'

@@ -51,7 +51,7 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
   const stopping = new AbortController()
   let memory: number | null = null
   let waiting: number | null = null
-  /** Of the tenants that are near their quota; null: not known yet. */
+  /** The unfinished turns of each tenant that is near its quota; null until they are counted. */
   let unfinished: ReadonlyMap<string, number> | null = null
   const watching = watch()
 

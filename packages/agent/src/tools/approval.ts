@@ -25,7 +25,7 @@ export type Decision = { run: Json } | { result: Json } | { fail: string } | { o
 
 type Request = ContentOf<'tool_request'>
 
-/** Of the questions of one response together, because the waits of a turn have a limit. */
+/** A limit for the questions of one response together, because the waits of a turn have one. */
 const maxSchemaChars = 16 * 1024
 
 export type DecideDeps = {

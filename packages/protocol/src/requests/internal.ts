@@ -107,7 +107,7 @@ export const claimResult = z.discriminatedUnion('result', [
     limits: turnLimits.default(defaultLimits),
     /** Whether the task has used its budget, so that the turn may call no model. */
     isOverBudget: z.boolean().default(false),
-    /** What is left of the task's budget, and the prices by which usage counts for `usd`. Older servers omit this field. */
+    /** The rest of the task's budget, and the prices by which usage counts for `usd`. Older servers omit this field. */
     budget: z.object({ tokens: z.number().optional(), usd: z.number().optional(), prices: pricesSchema.optional() }).optional(),
     /** How long ago the turn was queued. Older servers omit this field and `traceparent`. */
     waitedMs: z.int().optional(),

@@ -20,7 +20,7 @@ export type UsageNotesDeps = {
   /** Resolves with whether the task has used its budget. */
   deliver: (records: UsageRecord[]) => Promise<boolean>
   onError: (error: unknown) => void
-  /** What was left when the turn was claimed. */
+  /** The rest of the budget when the turn was claimed. */
   budget?: BudgetLeft | undefined
 }
 

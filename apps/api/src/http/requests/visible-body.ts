@@ -69,7 +69,7 @@ function a2aTask({ id, contextId, status }: JsonObject): JsonObject {
   return { ...known, status: isObject(status) ? shownOf(status, shown.status) : null, artifacts: [], history: [] }
 }
 
-/** What a route sends is JSON by construction. */
+/** A route sends only JSON, by construction. */
 function isJsonObject(payload: unknown): payload is JsonObject {
   return isObject(payload as Json)
 }

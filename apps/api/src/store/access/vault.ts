@@ -25,7 +25,7 @@ export type Vault = {
   oldKeyName: string | null
 }
 
-/** What a text begins with that a key of this name has sealed; without a name, that any has sealed. */
+/** Every text that the key of this name has sealed begins with this; without a name, every text that any key has sealed. */
 export function sealedPrefix(keyName = ''): string {
   return `sealed:${keyName}`
 }

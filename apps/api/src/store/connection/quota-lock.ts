@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import type { Transaction } from './database.ts'
 import type { Tenant } from './tenant.ts'
 
-/** Of advisory locks by tenant; those of migrations and of the reconciler are of one number. */
+/** The class of advisory locks by tenant; the locks of migrations and of the reconciler have one number. */
 const lockClass = 7_233_485
 
 export async function lockQuota(

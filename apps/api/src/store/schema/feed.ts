@@ -23,7 +23,7 @@ export const feed = pgTable(
     attempt: integer(),
     status: text().$type<TaskStatus>(),
     errorCode: text(),
-    /** Of the task, with the end of its turn, because the task may be removed before the entry is read. Null once it is read. */
+    /** The task's `onEnd`, beside the end of its turn, because the task may be removed before the entry is read. Null once it is read. */
     onEnd: json().$type<OnEnd>(),
     at: time().notNull().default(sql`now()`),
   },

@@ -48,7 +48,7 @@ export const totals = {
 
 type Budgeted = Pick<TaskRow, 'id' | 'budget'>
 
-/** What the tree of a task has left of the budget of its root; null without a budget. */
+/** The rest of the root's budget for the tree of a task; null without a budget. */
 export async function readBudgetLeft(db: Database | Transaction, task: Budgeted & Pick<TaskRow, 'parent'>): Promise<Budget | null> {
   const { id, budget } = task.parent === null ? task : await rootOf(db, task)
   if (!budget) return null

@@ -1,4 +1,4 @@
-/** What the usage of a response costs, by a table from the name of a model to US dollars per million tokens. */
+/** Returns the cost of a response's usage, by a table from the name of a model to US dollars per million tokens. */
 import { z } from 'zod'
 import type { Usage } from '../entities.ts'
 

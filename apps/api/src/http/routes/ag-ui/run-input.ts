@@ -141,7 +141,7 @@ function historyMessages(
   }
 }
 
-/** What the agent gets as params: `forwardedProps`, and the tools and the context of the page, if it has any; of these, what its params may have. */
+/** The params of the agent: `forwardedProps`, and the tools and the context of the page, as far as the agent's params have such fields. */
 export function paramsOf(settings: AgentSettings, { forwardedProps, tools, context }: RunInput): JsonObject | undefined {
   const fields = { ...forwardedProps, ...(tools?.length && { tools }), ...(context?.length && { context }) }
   const params = fittingParams(settings, fields)

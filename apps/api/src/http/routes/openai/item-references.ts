@@ -17,7 +17,7 @@ import { type InputItem, isReference, type WholeItem, wrong } from './openai-inp
 /** Each may be read from a turn of its own. */
 const maxReferences = 200
 
-/** What the id of an item names: a message of a task, or a question of one. */
+/** The id of an item names a message of a task, or a question of one. */
 type ItemPlace = { task: TaskId; index: number } | { task: TaskId; wait: WaitId }
 
 export function createItemReferences({
@@ -53,7 +53,7 @@ export function createItemReferences({
     return resolved
   }
 
-  /** Of the turn that has the item, only those items are kept that the request names. */
+  /** Keeps only those items of the turn that the request names. */
   async function itemOf(
     principal: Principal,
     id: string,

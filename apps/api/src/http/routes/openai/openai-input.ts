@@ -98,7 +98,7 @@ export function conversationOf(groups: readonly MessageGroup[], param: string): 
   return { history: groups.slice(0, -1).flat(), input: inputOf(last, param) }
 }
 
-/** What a request adds to a conversation that exists: messages of the user, and instructions beside them. */
+/** A request adds messages of the user to a conversation that exists, and instructions beside them. */
 export function additionOf(groups: readonly MessageGroup[], param: string): { input: Content | Content[]; instructions: string[] } {
   const { history } = conversationOf(groups, param)
   const fault = history.find(({ author, content }) => author === 'agent' || (author === 'system' && content.type !== 'text'))

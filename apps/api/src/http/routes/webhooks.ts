@@ -7,6 +7,7 @@ import {
   deliverySchema,
   idSchema,
   type Json,
+  type JsonObject,
   listDeliveriesQuery,
   listWebhooksQuery,
   newWebhookResponse,
@@ -36,7 +37,7 @@ const tags = ['webhooks']
 
 export function webhookRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, config, vault } = services
-  const { audited } = createAudit(services)
+  const { audited, note } = createAudit(services)
   const { allowPrivate, perTenant } = config.webhooks
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -48,7 +49,11 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     rejectIdempotencyKey(request)
     if (!allowPrivate) requirePublicHost(url, '/url')
     const wanted = { url, events: [...new Set(events)], agent, secret: vault.sealText(tenant, secret) }
-    const row = await databaseFor(tenant).transaction(tx => insertWebhook(tx, tenant, wanted, perTenant))
+    const row = await databaseFor(tenant).transaction(async tx => {
+      const inserted = await insertWebhook(tx, tenant, wanted, perTenant)
+      if (inserted) await note(request, { action: 'webhook.created', target: inserted.id, details: detailsOf(inserted) })(tx)
+      return inserted
+    })
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${perTenant} webhooks (MAX_WEBHOOKS_PER_TENANT)`)
     return reply
       .header('cache-control', 'no-store')
@@ -69,14 +74,21 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
   }))
 
   const change = { tags, params, body: changeWebhookBody, response: { 200: changedWebhookResponse } }
-  app.patch('/webhooks/:id', { config: writing, schema: change }, async ({ params: { id }, body, principal }, reply) => {
+  app.patch('/webhooks/:id', { config: writing, schema: change }, async (request, reply) => {
+    const { body, principal } = request
+    const { id } = request.params
     const { tenant } = principal
     if (body.agent !== undefined) requireOwnAgent(principal, body.agent)
     if (body.url !== undefined && !allowPrivate) requirePublicHost(body.url, '/url')
     const secret = body.secret === true ? createWebhookSecret() : body.secret
     const sealed = secret === undefined ? undefined : vault.sealText(tenant, secret)
-    const row = await databaseFor(tenant).transaction(tx => updateWebhook(tx, tenant, id, { ...body, secret: sealed }))
-    if (!row) throw noWebhook()
+    const row = await databaseFor(tenant).transaction(async tx => {
+      const updated = await updateWebhook(tx, tenant, id, { ...body, secret: sealed })
+      if (!updated) throw noWebhook()
+      const details = { ...detailsOf(updated), ...(sealed !== undefined && { secret: 'replaced' }) }
+      await note(request, { action: 'webhook.changed', target: id, details })(tx)
+      return updated
+    })
     return reply.header('cache-control', 'no-store').send({ webhook: toWebhook(row), ...(secret !== undefined && { secret }) })
   })
 
@@ -106,6 +118,7 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const row = await retryDelivery(tx, tenant, id, delivery)
       if (!row) throw new RivuletError('not_found', 'No such delivery of this webhook')
+      await note(request, { action: 'webhook.retried', target: id, details: { delivery } })(tx)
       return { status: 202, body: { delivery: toDelivery(row) } as Json }
     })
     return sendResponse(reply, response)
@@ -116,6 +129,11 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     if (!row) throw noWebhook()
     return row
   }
+}
+
+/** The address without its path and query, which may have a secret of the receiver. */
+function detailsOf({ url, agent, status }: WebhookRow): JsonObject {
+  return { origin: new URL(url).origin, status, ...(agent !== null && { agent }) }
 }
 
 /** A webhook of all agents would tell a key that is limited to some about the others. */

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { encodeByteText, type LogEntry, type LogReader, type LogSubscriber, type Push } from '@rivulet/broker'
 import { type Cursor, type Event, formatCursor, origin } from '@rivulet/protocol'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../../../../test/support/until.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { HubDeps } from './hub.ts'
@@ -17,6 +17,11 @@ vi.mock('./sse-frame.ts', { spy: true })
 vi.resetModules()
 const frames = await import('./sse-frame.ts')
 const { createHub } = await import('./hub.ts')
+// The next file in this process would get some modules with the spy and some without, and so two classes of one name.
+afterAll(() => {
+  vi.doUnmock('./sse-frame.ts')
+  vi.resetModules()
+})
 
 test.each([1, 200])('a delta to %i viewers is not parsed, encoded once, and one write each', async viewerCount => {
   const { task, join, say, log, subscriber } = await openHub()

@@ -65,7 +65,7 @@ describe('an API that asks for a key', () => {
     const fetch = cutAfter('event: token', bearers)
     const viewer = createClient({ url: api.url, fetch }).tasks.get(task.id, {
       token: async id => {
-        given.push((await owner.get(id).createToken({ can: ['read', 'send', 'cancel'], ttlSeconds: 10 })).token)
+        given.push((await owner.get(id).createToken({ can: ['read', 'send', 'params', 'cancel'], ttlSeconds: 10 })).token)
         return given.at(-1) ?? ''
       },
     })

@@ -179,7 +179,7 @@ describe('an API that gets SIGTERM', () => {
     stalled.pause()
     const deaf = connect({ port: Number(new URL(third.url).port), host: '127.0.0.1', allowHalfOpen: true })
     deaf.on('error', () => {})
-    deaf.write(`GET /v1/tasks/${task.id}/events HTTP/1.1\r\nHost: x\r\n\r\n`)
+    deaf.write(`GET /v1/tasks/${task.id}/events HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     onTestFinished(() => void deaf.destroy())
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text().length > 50)))
 

@@ -1,7 +1,5 @@
-/** Nothing that a task contains stays after it was removed, by any way: every table is searched for a mark. */
+/** Nothing that a task contains stays after it was removed: every table is searched for a mark. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openDatabase } from '../../apps/api/src/store/connection/database.ts'
-import { removeOldTasks } from '../../apps/api/src/store/tasks/remove-task.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { createClient } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
@@ -39,18 +37,6 @@ async function tablesWithMark(): Promise<string[]> {
   return found.flatMap(table => table ?? []).sort()
 }
 
-async function removeByAge(id: string): Promise<void> {
-  const { db, close } = openDatabase({ url: platform.databaseUrl, onError: () => {} })
-  try {
-    await until('it is past its retention', async () => {
-      const { removed } = await removeOldTasks(db, { keptMs: 0, after: null, limit: 100 })
-      return removed.includes(id)
-    })
-  } finally {
-    await close()
-  }
-}
-
 test('after DELETE /v1/tasks/:id, no table has anything of the task, and Redis has no key of it', async () => {
   const id = await markedTask()
   expect(await tablesWithMark()).toEqual(expect.arrayContaining(['idempotency_keys', 'tasks', 'turns', 'messages']))
@@ -58,10 +44,4 @@ test('after DELETE /v1/tasks/:id, no table has anything of the task, and Redis h
   await createClient(() => platform.url).remove(id)
   expect(await tablesWithMark()).toEqual([])
   await until('Redis has no key of it', async () => (await platform.redis.keys(`*${id}*`)).length === 0)
-})
-
-test('after the retention of a task, no table has anything of it', async () => {
-  const id = await markedTask()
-  await removeByAge(id)
-  expect(await tablesWithMark()).toEqual([])
 })

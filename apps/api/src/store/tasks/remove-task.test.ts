@@ -5,7 +5,7 @@ import { createTestDatabase } from '../../../../../test/support/engines/database
 import { until } from '../../../../../test/support/until.ts'
 import { type DatabaseHandle, openDatabase } from '../connection/database.ts'
 import { firstIdAt } from '../reads/activity.ts'
-import { messages, tasks, turns } from '../schema.ts'
+import { idempotencyKeys, messages, tasks, turns } from '../schema.ts'
 import { removeOldTasks } from './remove-task.ts'
 
 const hour = 3_600_000
@@ -58,6 +58,20 @@ describe('old tasks', () => {
     } while (after !== null)
     expect(pages).toEqual([[small], [large], [other, last].toSorted()])
     expect(await database.db.select().from(messages)).toEqual([])
+  })
+
+  test('take the stored responses about them along, and no others', async () => {
+    const [task, kept] = [await add({}), await add({ endedMsAgo: hour })]
+    const bodies = {
+      created: { task: { id: task } },
+      continued: { turn: { task } },
+      answered: { wait: { task } },
+      other: { task: { id: kept } },
+    }
+    const rows = Object.entries(bodies).map(([key, body]) => ({ tenant: 'default', key, fingerprint: 'f', status: 200, body }))
+    await database.db.insert(idempotencyKeys).values(rows)
+    expect(await removeOldTasks(database.db, { keptMs, after: null, limit: 10 })).toMatchObject({ removed: [task] })
+    expect((await database.db.select().from(idempotencyKeys)).map(({ key }) => key)).toEqual(['other'])
   })
 
   test('stay when a caller sends input at that moment', async () => {

@@ -96,7 +96,7 @@ const rows: Record<string, Row> = {
   'PATCH /v1/tasks/{id}': { scope: 'tasks:write', body: { metadata: { a: 1 } }, status: 200 },
   'GET /v1/tasks/{id}/state': { scope: 'tasks:read', token: 'read', status: 200 },
   'PUT /v1/tasks/{id}/state': { scope: 'tasks:write', body: { value: 1 }, headers: { 'if-match': '*' }, status: 200 },
-  'POST /v1/tasks/{id}/retry': { scope: 'tasks:write', token: 'send', body: {}, status: 202 },
+  'POST /v1/tasks/{id}/retry': { scope: 'tasks:write', token: 'rewind', body: {}, status: 202 },
   'GET /v1/tasks/{id}/export': { scope: 'tasks:read', token: 'read', status: 200 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', status: 204 },
   'POST /v1/events': { scope: 'tasks:read', body: { tasks: { '{id}': null } }, status: 200 },

@@ -15,7 +15,7 @@ import { createAcceptWork } from '../../requests/accept-work.ts'
 import { createAudit } from '../../requests/audited.ts'
 import { sendResponse } from '../../requests/idempotent.ts'
 import type { Services } from '../../services.ts'
-import { params, readingOne, sending, turnAccepted, writing } from './task-schemas.ts'
+import { params, readingOne, retrying, turnAccepted, writing } from './task-schemas.ts'
 
 const exported = { description: 'Lines of JSON', content: { 'application/x-ndjson': { schema: z.string() } } }
 
@@ -51,7 +51,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
   app.post(
     '/tasks/:id/retry',
     {
-      config: sending,
+      config: retrying,
       schema: { tags: ['tasks'], params, body: z.strictObject({}).nullish(), response: { 202: turnAccepted } },
     },
     async (request, reply) => {

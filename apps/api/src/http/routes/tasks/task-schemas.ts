@@ -16,6 +16,8 @@ export const writing = { access: { scope: 'tasks:write', ofAgents: true } } as c
 export const forking = { ...writing, addsWork: true } as const
 export const creating = { access: { ...writing.access, echoes: 201 }, addsWork: true } as const
 export const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: true } as const
+/** A retry discards what the turn said. */
+export const retrying = { access: { scope: 'tasks:write', token: 'rewind' }, addsWork: true } as const
 export const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function pageOf<T extends z.ZodType, C extends z.ZodType>(item: T, cursor: C) {

@@ -1,0 +1,158 @@
+/** What one tenant owns, with a mark in every text: tasks, their waits and files, schedules, webhooks, keys. A part is created when a call needs it. */
+import { randomUUID } from 'node:crypto'
+import type { TokenRight } from '@rivulet/protocol'
+import type pg from 'pg'
+import { createClient, type Reply } from '../platform/platform-client.ts'
+import { until } from '../until.ts'
+
+/** In all that the owner has written, and in nothing that a caller of a test sends. */
+export const mark = 'mark-of-the-owner'
+/** An agent of the owner's tenant alone, without a worker. */
+export const idleAgent = `${mark}-agent`
+
+export type OwnedTask = { id: string; name: string; turn: string; wait: string; file: string }
+
+export type Owner = { url: string; pg: pg.Pool; tenant: string; key: string }
+
+export class Owned {
+  readonly #parts = new Map<string, Promise<unknown>>()
+  readonly owner: Owner
+
+  constructor(owner: Owner) {
+    this.owner = owner
+  }
+
+  /** Its turn has sent a message, set the state, and asks for an approval. */
+  asking(): Promise<OwnedTask> {
+    return this.#once('asking', () => this.#newTask())
+  }
+
+  /** The same after the approval: no turn is under way. */
+  ended(): Promise<OwnedTask> {
+    return this.#once('ended', async () => {
+      const task = await this.#newTask()
+      await this.#call('POST', `/v1/tasks/${task.id}/waits/${task.wait}/answer`, { action: 'accept', comment: mark })
+      await until('the turn has ended', async () => {
+        const { task: now } = await this.#call<{ task: { status: string } }>('GET', `/v1/tasks/${task.id}`)
+        return now.status === 'completed'
+      })
+      return task
+    })
+  }
+
+  /** That no task refers to. */
+  file(): Promise<string> {
+    return this.#once('file', () => this.#newFile())
+  }
+
+  schedule(): Promise<string> {
+    return this.#once('schedule', async () => {
+      const body = {
+        agent: 'scripted',
+        cron: '0 0 1 1 *',
+        input: mark,
+        name: `${mark} ${randomUUID()}`,
+        metadata: { mark },
+        params: { steps: [] },
+      }
+      const { schedule } = await this.#call<{ schedule: { id: string } }>('POST', '/v1/schedules', body)
+      return schedule.id
+    })
+  }
+
+  /** With a failed delivery, which has the same id. */
+  webhook(): Promise<string> {
+    return this.#once('webhook', async () => {
+      const body = { url: `https://example.com/${mark}`, events: ['task.created'], agent: 'without-tasks' }
+      const { id } = (await this.#call<{ webhook: { id: string } }>('POST', '/v1/webhooks', body)).webhook
+      const insert = `insert into deliveries (id, tenant, webhook, task, type, payload, status)
+                      values ($1, $2, $1, $1, 'task.created', '{}', 'failed')`
+      await this.owner.pg.query(insert, [id, this.owner.tenant])
+      return id
+    })
+  }
+
+  key(): Promise<string> {
+    return this.#once('key', async () => {
+      const { key } = await this.#call<{ key: { id: string } }>('POST', '/v1/keys', { name: mark, scopes: ['tasks:read'] })
+      return key.id
+    })
+  }
+
+  /** Settings of two agents, and an entry of the audit log. */
+  settings(): Promise<void> {
+    return this.#once('settings', async () => {
+      const agent = `insert into agents (name, description, tenant) values ($1, $2, $3) on conflict (name) do update set description = $2, tenant = $3`
+      await this.owner.pg.query(agent, [idleAgent, mark, this.owner.tenant])
+      for (const name of ['scripted', idleAgent]) await this.#call('PUT', `/v1/limits/${name}`, { perKey: 31_337 })
+      const { id } = await this.asking()
+      await this.#call('POST', `/v1/tasks/${id}/tokens`, { can: 'read', subject: mark })
+    })
+  }
+
+  /** The id of the first item of a response that OpenAI's clients get. */
+  async openAiItem(): Promise<string> {
+    const { id } = await this.ended()
+    const { output } = await this.#call<{ output: { id: string }[] }>('GET', `/openai/v1/responses/${id}.1.1`)
+    return output[0]?.id ?? ''
+  }
+
+  async token(task: string, can: readonly TokenRight[]): Promise<string> {
+    return (await this.#call<{ token: string }>('POST', `/v1/tasks/${task}/tokens`, { can })).token
+  }
+
+  /** For each table, a digest of the rows that name something of this: equal as long as nothing of it changes. Another tenant may use the same names. */
+  async digests(otherTenant: string): Promise<Record<string, string>> {
+    const parts = await Promise.all(this.#parts.values())
+    const ids = JSON.stringify(parts).match(/[\da-f]{8}-[\da-f-]{27}|(?<=")[\da-f]{16}(?=")/g) ?? []
+    const { rows: tables } = await this.owner.pg.query("select tablename as name from pg_tables where schemaname = 'public'")
+    const found: Record<string, string> = {}
+    for (const { name } of tables) {
+      // Reads and refusals have entries in the audit log, and a response that is kept for a repetition is the caller's.
+      if (['audit', 'idempotency_keys'].includes(name)) continue
+      const query = `select md5(string_agg(own::text, ' ' order by own::text)) as digest from ${name} as own where own::text ~ $1 and own::text not like $2`
+      const { rows } = await this.owner.pg.query(query, [[...new Set(ids)].join('|'), `%,${otherTenant},%`])
+      if (rows[0]?.digest) found[name] = rows[0].digest
+    }
+    return found
+  }
+
+  async #newTask(): Promise<OwnedTask> {
+    const [file, name] = [await this.#newFile(), `thread-${randomUUID()}`]
+    const steps = [
+      { full: { index: 0, content: { type: 'text', text: mark } } },
+      { state: { value: mark } },
+      { ask: { name: 'go', title: mark, holdMs: 0 } },
+    ]
+    const input = [
+      { type: 'text', text: mark },
+      { type: 'media', mimeType: 'text/plain', file },
+    ]
+    const body = { agent: 'scripted', input, params: { steps }, metadata: { mark }, name }
+    const { task, turn } = await this.#call<{ task: { id: string }; turn: { id: string } }>('POST', '/v1/tasks', body)
+    const wait = await until('the turn asks and has left its worker', async () => {
+      const { turns } = await this.#call<{ turns: { status: string; waits?: { id: string }[] }[] }>('GET', `/v1/tasks/${task.id}`)
+      return turns[0]?.status === 'waiting' && turns[0].waits?.[0]?.id
+    })
+    return { id: task.id, name, turn: turn.id, wait, file }
+  }
+
+  async #newFile(): Promise<string> {
+    const { file } = await this.#call<{ file: { id: string } }>('POST', '/v1/files', mark)
+    return file.id
+  }
+
+  async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const json = body !== undefined && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+    const headers = { ...(json ? json.headers : {}), authorization: `Bearer ${this.owner.key}` }
+    const reply: Reply<T> = await createClient(() => this.owner.url).send<T>(method, path, { ...json, headers })
+    if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+    return reply.body
+  }
+
+  #once<T>(name: string, create: () => Promise<T>): Promise<T> {
+    const part = (this.#parts.get(name) as Promise<T> | undefined) ?? create()
+    this.#parts.set(name, part)
+    return part
+  }
+}

@@ -194,7 +194,7 @@ const ofOpenAi: Record<string, AimedCall> = {
       ],
     },
   })),
-  'POST /openai/v1/responses that answers': shown(async owned => {
+  'POST /openai/v1/responses that accepts': shown(async owned => {
     const { id, wait } = await owned.asking()
     const input = [{ type: 'mcp_approval_response', approval_request_id: `mcpr_${id}.${wait}`, approve: true }]
     return { path: '/openai/v1/responses', body: { model: 'scripted', input, background: true } }
@@ -219,7 +219,7 @@ const ofOpenAi: Record<string, AimedCall> = {
   })),
   'DELETE /openai/v1/responses/{id}': quiet(async owned => ({ path: `/openai/v1/responses/${await toResponse(owned)}` })),
   'POST /openai/v1/chat/completions': quiet(() => ({ path: '/openai/v1/chat/completions', body: chat }), reads),
-  'POST /openai/v1/chat/completions that answers': quiet(async owned => {
+  'POST /openai/v1/chat/completions that accepts': quiet(async owned => {
     const { id, wait } = await owned.asking()
     const messages = [{ role: 'tool', tool_call_id: `call_${id}.${wait}`, content: '{"action":"accept"}' }]
     return { path: '/openai/v1/chat/completions', body: { model: 'scripted', messages } }
@@ -235,7 +235,7 @@ const ofAgUi: Record<string, AimedCall> = {
     async owned => ({ path: '/ag-ui/scripted', body: run((await owned.ended()).id, { messages: said() }) }),
     reads,
   ),
-  'POST /ag-ui/{agent} that answers': shown(async owned => {
+  'POST /ag-ui/{agent} that accepts': shown(async owned => {
     const { id, wait } = await owned.asking()
     const resume = [{ interruptId: wait, status: 'resolved', payload: { approved: true } }]
     return { path: '/ag-ui/scripted', body: run(id, { resume }) }

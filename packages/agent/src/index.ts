@@ -21,6 +21,7 @@ export type {
   SpokenMessage,
   ToolDefinition,
 } from './model/model.ts'
+export type { OutputOf, OutputSchema } from './model/output-schema.ts'
 export { type AnthropicOptions, anthropicModel } from './providers/anthropic/anthropic-model.ts'
 export { type OpenaiOptions, openaiModel } from './providers/openai/openai-model.ts'
 export type { ProviderOptions } from './providers/provider-options.ts'

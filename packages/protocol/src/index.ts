@@ -64,7 +64,7 @@ export {
   changeAgentBody,
   concurrencyKeySchema,
 } from './entities/agent-limits.ts'
-export type { Skill } from './entities/agent-skill.ts'
+export type { Accepts, Skill } from './entities/agent-skill.ts'
 export { type AuditAction, type AuditEntry, auditActionSchema, auditActions, auditEntrySchema } from './entities/audit-entry.ts'
 export {
   type Content,

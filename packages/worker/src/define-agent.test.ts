@@ -98,6 +98,27 @@ describe('an agent with params', () => {
       expect(() => agent.run(turnWith(wrong))).toThrow(expect.objectContaining({ code: 'validation_failed' }))
   })
 
+  test('and what it accepts announces both, and gets its params without what the request asks for', async () => {
+    const seen: unknown[] = []
+    const agent = defineAgent({
+      ...{ name: 'weather', params, accepts: { format: true, tools: true } },
+      run: async ({ params, requested: { tools = [], ...requested } }) =>
+        void seen.push(
+          params,
+          requested,
+          tools.map(({ name }) => name),
+        ),
+    })
+    const named = ['city', 'days', 'format', 'tool_choice', 'tools']
+    expect(agent.settings).toMatchObject({ accepts: { format: true, tools: true }, params: { additionalProperties: false } })
+    expect(Object.keys(Object(agent.settings.params?.properties)).sort()).toEqual(named)
+    const schema = { type: 'object' }
+    const format = { type: 'json_schema', name: 'x', schema }
+    const choice = { type: 'function', name: 'gps' }
+    await agent.run(turnWith({ city: 'Oslo', format, tools: [{ type: 'function', name: 'gps' }], tool_choice: choice }))
+    expect(seen).toEqual([{ city: 'Oslo', days: 3 }, { schema, toolChoice: { name: 'gps' } }, ['gps']])
+  })
+
   test('without a schema takes any params, and announces nothing', async () => {
     const agent = defineAgent({ name: 'a', run: async turn => expectTypeOf(turn.params).toEqualTypeOf<Turn['params']>() as never })
     expect(agent.settings).toEqual({})

@@ -3,8 +3,10 @@
  * its turn.
  */
 import {
+  type Accepts,
   type AgentSettings,
   helloBody,
+  isObject,
   type Json,
   nameRule,
   objectSchemaOf,
@@ -14,6 +16,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import { z } from 'zod'
+import { type Requested, requestedFields, requestedOf } from './turn/requested.ts'
 import type { Turn } from './turn/turn.ts'
 import type { DeltaMode } from './writer/unsent-events.ts'
 
@@ -33,6 +36,8 @@ export type AgentOptions = {
   skills?: Skill[]
   /** The media types that it takes, for its A2A card. Default: all. */
   inputModes?: string[]
+  /** What of a request it follows, as `turn.requested`: a format of the output, and tools of the caller. Default: nothing; the API rejects such a request. */
+  accepts?: Accepts
   /**
    * How deltas reach the log. `merged` (default): at once, and merged while an append is on its way. `each`: every delta is an event. `off`: whole messages
    * only, when they are closed. What is stored is the same.
@@ -62,7 +67,7 @@ export function defineAgent(
   more: { description?: string } = {},
 ): AgentDefinition {
   const options = typeof given === 'object' && given !== null ? given : { ...more, name: given, run: handler as AgentHandler }
-  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, pin, skills, inputModes, deltas, run } = options
+  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, pin, skills, inputModes, accepts, deltas, run } = options
   const refuse = (reason: string) => new RivuletError('validation_failed', reason)
   if (!announced.shape.name.safeParse(name).success) throw refuse(`An agent cannot be named ${JSON.stringify(name)}: ${nameRule}`)
   if (typeof run !== 'function') throw refuse(`Agent ${name} needs a function that handles a turn`)
@@ -70,12 +75,13 @@ export function defineAgent(
     throw refuse(`concurrency of agent ${name} must be an integer of at least 1`)
   if (deltas !== undefined && !deltaModes.includes(deltas)) throw refuse(`deltas of agent ${name} must be one of ${deltaModes.join(', ')}`)
   const settings = {
-    ...(params && { params: schemaOf(name, params) }),
+    ...(params && { params: schemaOf(name, params, accepts) }),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(maxAttempts !== undefined && { maxAttempts }),
     ...(pin !== undefined && { pin }),
     ...(skills && { skills }),
     ...(inputModes && { inputModes }),
+    ...(accepts && { accepts }),
   }
   const described = { name, description: toStorableText(description) }
   // Here, and not where the server refuses it: a worker would ask for ever.
@@ -83,7 +89,7 @@ export function defineAgent(
   const [issue] = checked.error?.issues ?? []
   if (issue) throw refuse(`The ${String(issue.path[0])} of agent ${name} cannot be announced: ${issue.message}`)
   // The params that reach the handler are those of its schema.
-  const typed = (params ? (turn: Turn) => run(withParams(turn, params) as Turn<never>) : run) as AgentHandler
+  const typed = (params || accepts ? (turn: Turn) => run(withParams(turn, params, accepts) as Turn<never>) : run) as AgentHandler
   return { ...described, settings, ...(concurrency !== undefined && { concurrency }), ...(deltas && { deltas }), run: typed }
 }
 
@@ -91,17 +97,22 @@ const deltaModes: readonly DeltaMode[] = ['merged', 'each', 'off']
 const announced = helloBody.shape.agents.element
 
 /** The API refuses a field that the schema does not have, because zod would drop it and its caller would not notice. A loose object takes any field. */
-function schemaOf(name: string, params: z.ZodObject) {
+function schemaOf(name: string, params: z.ZodObject, accepts: Accepts = {}) {
   try {
-    return { additionalProperties: false, ...objectSchemaOf(params) }
+    const { properties, ...schema } = objectSchemaOf(params)
+    return { additionalProperties: false, ...schema, properties: { ...requestedFields(accepts), ...(isObject(properties) && properties) } }
   } catch (cause) {
     throw new RivuletError('validation_failed', `params of agent ${name} ${cause instanceof Error ? cause.message : cause}`, { cause })
   }
 }
 
 /** Params may have been accepted before this version of the agent, so they are checked here too, and their defaults are filled in. */
-function withParams(turn: Turn, schema: z.ZodObject): Turn<unknown> {
-  const parsed = schema.safeParse(turn.params ?? {})
-  if (parsed.success) return Object.assign<Turn, { params: unknown }>(turn, { params: parsed.data })
+function withParams(turn: Turn, schema: z.ZodObject | undefined, accepts: Accepts = {}): Turn<unknown> {
+  const requested = requestedOf(turn.params, accepts)
+  if (!schema) return Object.assign(turn, { requested })
+  const added = Object.keys(requestedFields(accepts)).filter(name => !Object.hasOwn(schema.shape, name))
+  const given = isObject(turn.params) ? Object.entries(turn.params).filter(([name]) => !added.includes(name)) : null
+  const parsed = schema.safeParse(given ? Object.fromEntries(given) : (turn.params ?? {}))
+  if (parsed.success) return Object.assign<Turn, { params: unknown; requested: Requested }>(turn, { params: parsed.data, requested })
   throw new RivuletError('validation_failed', `The params do not fit the agent: ${z.prettifyError(parsed.error)}`)
 }

@@ -4,14 +4,18 @@ import { inject, onTestFinished } from 'vitest'
 import { until } from '../until.ts'
 import type { Platform } from './platform.ts'
 
-export type OwnWorkerOptions = Partial<Pick<WorkerOptions, 'redisUrl' | 'transport' | 'url' | 'heartbeatMs' | 'concurrency'>>
+export type OwnWorkerOptions = Partial<Pick<WorkerOptions, 'redisUrl' | 'transport' | 'url' | 'heartbeatMs' | 'concurrency' | 'key'>> & {
+  /** Of a caller that may list agents, for a platform with keys. */
+  callerKey?: string
+}
 
 /** Ready when this resolves; stopped when the test is over. Without a watchdog: it would end the tests. */
 export async function startOwnWorker(
   { url, client, keys }: Platform,
   agents: readonly AgentDefinition[],
-  options: OwnWorkerOptions = {},
+  { callerKey, ...options }: OwnWorkerOptions = {},
 ): Promise<Worker> {
+  const headers = callerKey === undefined ? {} : { authorization: `Bearer ${callerKey}` }
   const redisPrefix = keys.queuePrefix.slice(1, -':queue}'.length)
   const worker = createWorker({
     ...{ agents, url, redisPrefix, redisUrl: inject('redisUrl'), heartbeatMs: 500, watchdogMs: null, drainMs: 0, log: silent },
@@ -21,7 +25,7 @@ export async function startOwnWorker(
   })
   onTestFinished(() => worker.stop())
   await until('the agents of the test are known', async () => {
-    const { body } = await client.get<{ data: { name: string; workers: number }[] }>('/v1/agents')
+    const { body } = await client.get<{ data: { name: string; workers: number }[] }>('/v1/agents', headers)
     return agents.every(({ name }) => body.data.some(known => known.name === name && known.workers > 0))
   })
   return worker

@@ -29,8 +29,8 @@ export function createClient(url: () => string) {
     return send('POST', path, { body: text, headers: { 'content-type': 'application/json', ...headers } })
   }
 
-  function get<T = unknown>(path: string): Promise<Reply<T>> {
-    return send('GET', path)
+  function get<T = unknown>(path: string, headers: Record<string, string> = {}): Promise<Reply<T>> {
+    return send('GET', path, { headers })
   }
 
   function remove(id: string): Promise<Reply> {

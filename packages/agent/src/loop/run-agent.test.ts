@@ -116,6 +116,26 @@ describe('the loop', () => {
     expect(choices).toEqual(['required', undefined])
   })
 
+  test('returns the object of the last response, in a run with a schema of zod or of JSON', async () => {
+    const script: Script = ({ schema, messages }) => {
+      expect(schema).toMatchObject({ type: 'object', properties: { sum: { type: 'number' } } })
+      return messages.at(-1)?.content.type === 'tool_response' ? '{"sum":3}' : [call('echo')]
+    }
+    const schema = z.object({ sum: z.number(), unit: z.string().default('kg') })
+    expect((await run(script, { tools: [echo], schema })).result?.object).toEqual({ sum: 3, unit: 'kg' })
+    const json = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] }
+    expect((await run(script, { tools: [echo], schema: json })).result?.object).toEqual({ sum: 3 })
+  })
+
+  test.each(['no JSON', '{"sum":"three"}'])('fails for a last response that does not match the schema: %s', async text => {
+    const json = { type: 'object', properties: { sum: { type: 'number' } } }
+    for (const schema of [z.object({ sum: z.number() }), json]) {
+      const { error } = await run(() => text, { schema })
+      const publicMessage = 'The response of the model does not match the schema'
+      expect(error).toMatchObject({ code: 'validation_failed', publicMessage, partial: { text } })
+    }
+  })
+
   test('lets concurrent runs share one model and one set of tools', async () => {
     const model = scriptedModel(({ messages }) => {
       const asked = messages.flatMap(({ author, content }) => (author === 'user' && content.type === 'text' ? [content.text] : [])).join()

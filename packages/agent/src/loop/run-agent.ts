@@ -11,6 +11,7 @@ import type { Span } from '@rivulet/runtime/trace'
 import { AgentError } from '../agent-error.ts'
 import { createEventStream, type EventSink, type EventStream } from '../model/event-stream.ts'
 import type { HistoryMessage, Model, ModelRequest, ModelResult, SpokenMessage } from '../model/model.ts'
+import { jsonSchemaOf, type OutputSchema, parseOutput } from '../model/output-schema.ts'
 import { resultOf } from '../model/response-writer.ts'
 import type { Approve } from '../tools/approval.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -26,10 +27,12 @@ import { createRunEmitter } from './run-emitter.ts'
 
 export type RunOptions = RunSettings & RunPlace
 
-export type RunSettings = Omit<ModelRequest, 'tools' | 'messages'> &
+export type RunSettings = Omit<ModelRequest, 'tools' | 'messages' | 'schema'> &
   ToolHooks & {
     model: Model
     tools?: readonly Tool[]
+    /** The text of the last response is JSON that matches it, and the result has its value as `object`; another text fails the run. */
+    schema?: OutputSchema | undefined
     /** Decides about each call of a tool before it runs: it runs, a person is asked first, or it is denied. Default: it runs. */
     approve?: Approve
     /** Shortens the conversation when it has grown too long. Default: it is not shortened. */
@@ -60,6 +63,8 @@ type RunPlace =
 export type RunResult = ModelResult & {
   /** How many requests the run made to the model. */
   steps: number
+  /** The value of the last response, in a run with a `schema` that was not aborted. */
+  object?: unknown
   /** Present under `onObserverError: 'collect'`, when an observer failed. */
   observerErrors?: unknown[]
 }
@@ -119,6 +124,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
     compaction,
     beforeTool,
     afterTool,
+    schema,
   } = options
   const abort = new AbortController()
   const { signal } = abort
@@ -139,7 +145,8 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
     const fatal = emitter.fatal()
     if (fatal) throw fatal.error
     if (stopReason === 'aborted') emitAborted()
-    return summarize(stopReason)
+    const result = summarize(stopReason)
+    return schema && stopReason !== 'aborted' ? { ...result, object: await parseOutput(schema, result.text) } : result
   } catch (error) {
     const failed = AgentError.of(error)
     emitter.closeOpen('failed', failed.failure)
@@ -218,6 +225,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
       ...(system !== undefined && { system }),
       ...(maxOutputTokens !== undefined && { maxOutputTokens }),
       ...(temperature !== undefined && { temperature }),
+      ...(schema && { schema: jsonSchemaOf(schema) }),
       tools: toolbox.all(),
       // Only in the first request: with a required tool in every request, the run would never end.
       ...(toolChoice && steps === 1 && { toolChoice }),

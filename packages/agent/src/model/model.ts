@@ -34,6 +34,8 @@ export type ModelRequest = {
   /** Default: the model decides. */
   toolChoice?: 'auto' | 'none' | 'required' | { name: string }
   maxOutputTokens?: number
+  /** JSON Schema of the text: an object, as JSON. Providers follow it as well as they can. */
+  schema?: JsonObject
   temperature?: number
 }
 

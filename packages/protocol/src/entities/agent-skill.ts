@@ -1,4 +1,4 @@
-/** What an agent can do and take, for clients that look for an agent: the skills and the input modes of its A2A card. */
+/** What an agent can do and take, for clients that look for an agent: the skills and the input modes of its A2A card, and what of a request it follows. */
 import { z } from 'zod'
 
 export const skillSchema = z.strictObject({
@@ -26,5 +26,15 @@ export const inputModesSchema = z
   )
   .min(1)
   .max(50)
+
+/** The parts of a request that change how an agent works. The API rejects them for an agent that has not announced them. */
+export const acceptsSchema = z.strictObject({
+  /** A format of the output, as `params.format`. */
+  format: z.boolean().optional(),
+  /** Tools of the caller, and its choice among them, as `params.tools` and `params.tool_choice`. */
+  tools: z.boolean().optional(),
+})
+
+export type Accepts = z.output<typeof acceptsSchema>
 
 export type Skill = z.output<typeof skillSchema>

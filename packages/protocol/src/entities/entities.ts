@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { maxModelName } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
-import { inputModesSchema, skillsSchema } from './agent-skill.ts'
+import { acceptsSchema, inputModesSchema, skillsSchema } from './agent-skill.ts'
 import { contentSchema } from './content.ts'
 import { agentNameSchema, taskIdSchema, turnIdSchema } from './ids.ts'
 import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status/status-schema.ts'
@@ -166,6 +166,7 @@ export const agentSchema = z.object({
   /** What it can do and take, if it has announced it. */
   skills: skillsSchema.optional(),
   inputModes: inputModesSchema.optional(),
+  accepts: acceptsSchema.optional(),
   /** It accepts tasks of this tenant and starts none. Older servers omit it. */
   paused: z.boolean().optional(),
   workers: z.int().min(0),

@@ -78,7 +78,7 @@ export const entityShapes: Record<Entity, Shape> = {
   ),
   agent: fields(
     'name description workers:number queued:number running:number params?:object maxAttempts?:number timeoutMs?:number pin?:boolean paused?:boolean',
-    'skills?:object[] inputModes?:string[]',
+    'skills?:object[] inputModes?:string[] accepts?:object',
   ),
   file: fields('id name? mimeType size:number sha256 createdAt'),
   token: fields('token can:string[] expiresAt'),

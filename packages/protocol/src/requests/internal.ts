@@ -1,6 +1,6 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
 import { z } from 'zod'
-import { inputModesSchema, skillsSchema } from '../entities/agent-skill.ts'
+import { acceptsSchema, inputModesSchema, skillsSchema } from '../entities/agent-skill.ts'
 import { contentSchema } from '../entities/content.ts'
 import {
   failureSchema,
@@ -62,6 +62,7 @@ export const agentSettingsSchema = z.strictObject({
   pin: z.boolean().optional(),
   skills: skillsSchema.optional(),
   inputModes: inputModesSchema.optional(),
+  accepts: acceptsSchema.optional(),
 })
 
 export const helloBody = z.strictObject({

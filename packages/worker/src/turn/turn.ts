@@ -1,5 +1,5 @@
 /** The argument of an agent's handler: its input and history, the ways to send output, and its steps, waits, children and state. */
-import { type HistoryMessage, type RunSettings, runAgent } from '@rivulet/agent'
+import { type HistoryMessage, type OutputOf, type OutputSchema, type RunSettings, runAgent } from '@rivulet/agent'
 import {
   type Claim,
   type Content,
@@ -25,6 +25,7 @@ import { type AutoSent, autoSend } from '../writer/auto-send.ts'
 import { closeMessage, createMessageHandle, type MessageHandle } from '../writer/message-handle.ts'
 import type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
 import type { TakeInputs } from './inputs.ts'
+import type { Requested } from './requested.ts'
 import { withFileBytes } from './shown-files.ts'
 import type { Steps, TakeStep } from './steps/steps.ts'
 import type { Ask } from './waits/ask.ts'
@@ -44,6 +45,8 @@ export type Turn<Params = Json> = {
   readonly text: string
   /** The turn's parameters, else the task's; checked, and with defaults, where the agent has a schema for them. */
   readonly params: Params
+  /** What the request asks of an agent that `accepts` it, for `turn.run`: `schema`, `tools`, `toolChoice`. Empty for any other agent. */
+  readonly requested: Requested
   /** Values that no other program gets: those of the turn, else the task's. Neither send nor log them. */
   readonly secrets: Readonly<Record<string, string>>
   /** Fires when the turn is canceled, lost, out of time or given back. Hand it to everything that waits. */
@@ -58,9 +61,9 @@ export type Turn<Params = Json> = {
   history(options?: HistoryOptions): Promise<Message[]>
   /**
    * Runs a model with tools on the history, and sends all that they say. Each response and each result is a step: an attempt after a crash repeats
-   * neither.
+   * neither. With a `schema`, the last response is JSON, and `object` is its value.
    */
-  run(options: TurnRunOptions): Promise<TurnRun>
+  run<S extends OutputSchema | undefined = undefined>(options: TurnRunOptions & { schema?: S }): Promise<TurnRun<OutputOf<S>>>
   /** Sends a stream of updates, and returns the finished messages. */
   autoSend(updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent>
   /** Opens a message to write by hand (manual streaming). Disposing of it closes it. */
@@ -142,11 +145,13 @@ export type TurnState = {
 
 export type TurnRunOptions = RunSettings & { messages?: readonly HistoryMessage[]; name?: string }
 
-export type TurnRun = AutoSent & {
+export type TurnRun<Output = undefined> = AutoSent & {
   /** The text of the last response. */
   text: string
   /** How many responses the model gave. */
   steps: number
+  /** The value of the last response, in a run with a `schema`. */
+  object: Output
 }
 
 type MessageOptions = {
@@ -186,6 +191,7 @@ export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => strin
     inputs,
     text: inputs.flatMap(input => (input.type === 'text' ? [input.text] : [])).join('\n\n'),
     params: turn.params ?? task.params,
+    requested: {},
     secrets: Object.freeze({ ...claim.secrets }),
     run: options => track('turn.run', run(options)),
     autoSend: updates => track('turn.autoSend', autoSend(writer, updates)),
@@ -220,13 +226,15 @@ export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => strin
     return withFiles ? withFileBytes(messages, files) : messages
   }
 
-  async function run(options: TurnRunOptions): Promise<TurnRun> {
+  async function run<S extends OutputSchema | undefined>(options: TurnRunOptions & { schema?: S }): Promise<TurnRun<OutputOf<S>>> {
     const messages = await withFileBytes(options.messages ?? (await history()), files)
     const shown: TakeInputs<HistoryMessage> = async place => withFileBytes(await speaking.takeInputs(place), files)
     const running = runAgent({ ...options, messages, turn: { ...speaking, takeInputs: shown } })
     const sent = await autoSend(writer, running)
-    const { text, steps } = await running.result
-    return { ...sent, text, steps }
+    const { text, steps, object } = await running.result
+    // An aborted run has no object, and its turn is over.
+    if (options.schema) signal.throwIfAborted()
+    return { ...sent, text, steps, object: object as OutputOf<S> }
   }
 
   function message(content?: Content, options?: MessageOptions): MessageHandle

@@ -51,10 +51,13 @@ const shown = {
   /** OpenAI's. */
   response: {
     fields: [
-      ...['id', 'object', 'created_at', 'completed_at', 'status', 'model', 'parallel_tool_calls', 'tool_choice', 'background'],
+      ...['id', 'object', 'created_at', 'completed_at', 'status', 'model', 'parallel_tool_calls', 'background'],
       ...['previous_response_id', 'conversation'],
     ],
-    blank: { output: [], tools: [], metadata: {}, instructions: null, usage: null, error: null, incomplete_details: null },
+    blank: {
+      ...{ output: [], tools: [], tool_choice: 'auto', text: { format: { type: 'text' } }, metadata: {} },
+      ...{ instructions: null, usage: null, error: null, incomplete_details: null },
+    },
   },
   /** A2A's. */
   status: { fields: ['state', 'timestamp'] },

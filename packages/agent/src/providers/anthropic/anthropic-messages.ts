@@ -6,7 +6,7 @@ import { mediaForm } from '../media-form.ts'
 import { fieldsOf } from '../provider-call.ts'
 
 export function anthropicBody(model: string, request: ModelRequest & { maxOutputTokens: number }): JsonObject {
-  const { messages, system, tools = [], toolChoice, maxOutputTokens, temperature } = request
+  const { messages, system, tools = [], toolChoice, maxOutputTokens, temperature, schema } = request
   const exchanges = exchangesOf(messages)
   const instructions = [...(system ? [system] : []), ...exchanges.flatMap(exchange => (exchange.by === 'system' ? [exchange.text] : []))]
   return {
@@ -20,6 +20,7 @@ export function anthropicBody(model: string, request: ModelRequest & { maxOutput
     }),
     ...(toolChoice && { tool_choice: choiceOf(toolChoice) }),
     ...(temperature !== undefined && { temperature }),
+    ...(schema && { output_config: { format: { type: 'json_schema', schema } } }),
   }
 }
 

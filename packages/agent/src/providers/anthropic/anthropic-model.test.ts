@@ -192,6 +192,14 @@ describe('a failure', () => {
   })
 })
 
+test('a request with a schema has it as the format of the output', async () => {
+  await withProvider([{ chunks: [message('{}')] }], async server => {
+    const schema = { type: 'object', properties: {} }
+    await anthropicModel({ baseUrl: server.url, apiKey: 'k', model: 'm' }).stream({ ...asking, schema }).result
+    expect(server.requests[0]?.body).toMatchObject({ output_config: { format: { type: 'json_schema', schema } } })
+  })
+})
+
 test('a request carries key, version, model, tools and the maximum output', async () => {
   await withProvider([{ chunks: [message('x')] }], async server => {
     const model = anthropicModel({ baseUrl: server.url, apiKey: 'k', model: 'm' })

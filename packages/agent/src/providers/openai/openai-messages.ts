@@ -6,7 +6,7 @@ import { mediaForm } from '../media-form.ts'
 import { fieldsOf } from '../provider-call.ts'
 
 export function openaiBody(model: string, request: ModelRequest): JsonObject {
-  const { messages, system, tools = [], toolChoice, maxOutputTokens, temperature } = request
+  const { messages, system, tools = [], toolChoice, maxOutputTokens, temperature, schema } = request
   return {
     model,
     stream: true,
@@ -17,6 +17,7 @@ export function openaiBody(model: string, request: ModelRequest): JsonObject {
     }),
     ...(toolChoice && { tool_choice: typeof toolChoice === 'string' ? toolChoice : { type: 'function', function: { ...toolChoice } } }),
     ...(maxOutputTokens !== undefined && { max_completion_tokens: maxOutputTokens }),
+    ...(schema && { response_format: { type: 'json_schema', json_schema: { name: 'output', schema } } }),
     ...(temperature !== undefined && { temperature }),
   }
 }

@@ -507,6 +507,15 @@ describe('a request', () => {
     })
   })
 
+  test('with a schema has it as the format of the output', async () => {
+    await withProvider([{ chunks: [sse(chunk({ content: '{}' }), chunk({}, 'stop'))] }], async server => {
+      const schema = { type: 'object', properties: {} }
+      await openaiModel({ baseUrl: server.url, apiKey: 'k', model: 'm' }).stream({ ...asking, schema }).result
+      const format = { type: 'json_schema', json_schema: { name: 'output', schema } }
+      expect(server.requests[0]?.body).toMatchObject({ response_format: format })
+    })
+  })
+
   test('never carries a lone surrogate', async () => {
     await withProvider([{ chunks: [sse(chunk({ content: 'x' }), chunk({}, 'stop'))] }], async server => {
       await openaiModel({ baseUrl: server.url, model: 'm' }).stream({ messages: [user('a\ud83d'), user('\udf0db')] }).result

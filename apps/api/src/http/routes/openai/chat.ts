@@ -15,18 +15,10 @@ import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts
 import { createTurnResults, type Result } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
-import {
-  type ChatCompletion,
-  callerTools,
-  chatCompletionBody,
-  paramsOf,
-  rejectUnsupportedChat,
-  requireModel,
-  requireToolParams,
-  retriesQuery,
-} from './openai-bodies.ts'
+import { type ChatCompletion, chatCompletionBody, paramsOf, rejectUnsupportedChat, requireModel, retriesQuery } from './openai-bodies.ts'
 import { conversationOf, messagesOfChat } from './openai-input.ts'
 import { answersInChat, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
+import { requestedParams } from './requested-params.ts'
 
 const tags = ['openai']
 const anyObject = z.looseObject({ id: z.string(), object: z.string() })
@@ -128,7 +120,7 @@ function modelOf({ name }: { name: string }) {
 
 function wantedTurn(body: ChatCompletion, settings: AgentSettings, limits: Limits): WantedTurn {
   const { model, metadata, temperature, top_p, reasoning, max_tokens, max_completion_tokens, reasoning_effort } = body
-  if (callerTools(body)) requireToolParams(settings)
+  const { tools, tool_choice: toolChoice, response_format: format } = body
   const { history, input } = conversationOf(messagesOfChat(body.messages, limits), 'messages')
   const named = {
     temperature,
@@ -136,7 +128,7 @@ function wantedTurn(body: ChatCompletion, settings: AgentSettings, limits: Limit
     reasoning,
     reasoning_effort,
     max_output_tokens: max_completion_tokens ?? max_tokens,
-    tools: callerTools(body),
+    ...requestedParams(settings, { tools, toolChoice, format, formatField: 'response_format' }),
   }
   const { task: name, ...own } = metadata ?? {}
   const given = { ...(history.length > 0 && { history }), metadata: own, params: paramsOf(settings, body.params, named) ?? null }

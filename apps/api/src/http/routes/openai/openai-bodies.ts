@@ -6,10 +6,10 @@
 import {
   type AgentSettings,
   agentNameSchema,
-  isObject,
   type Json,
   type JsonObject,
   jsonObjectSchema,
+  jsonSchema,
   RivuletError,
 } from '@rivulet/protocol'
 import { z } from 'zod'
@@ -29,6 +29,8 @@ const options = {
   reasoning: jsonObjectSchema.nullish(),
 }
 
+const formatSchema = jsonObjectSchema.and(z.looseObject({ type: z.string() }))
+
 export const createResponseBody = z.object({
   ...options,
   model: z.string(),
@@ -43,8 +45,8 @@ export const createResponseBody = z.object({
   stream: z.boolean().nullish(),
   store: z.boolean().nullish(),
   tools: z.array(jsonObjectSchema).max(200).nullish(),
-  tool_choice: z.unknown().optional(),
-  text: z.object({ format: z.object({ type: z.string() }).nullish() }).nullish(),
+  tool_choice: jsonSchema.optional(),
+  text: z.object({ format: formatSchema.nullish() }).nullish(),
   prompt: z.unknown().optional(),
 })
 
@@ -61,9 +63,9 @@ export const chatCompletionBody = z.object({
   n: z.int().nullish(),
   tools: z.array(jsonObjectSchema).max(200).nullish(),
   functions: z.array(z.unknown()).nullish(),
-  tool_choice: z.unknown().optional(),
+  tool_choice: jsonSchema.optional(),
   modalities: z.array(z.string()).nullish(),
-  response_format: z.object({ type: z.string() }).nullish(),
+  response_format: formatSchema.nullish(),
 })
 
 /** `hide`: the caller joins all deltas, so what follows a failed attempt comes when it is certain. */
@@ -73,24 +75,9 @@ export type CreateResponse = z.output<typeof createResponseBody>
 export type ChatCompletion = z.output<typeof chatCompletionBody>
 
 export function rejectUnsupported(body: CreateResponse): void {
-  const { text, prompt, previous_response_id: previous, conversation } = body
-  if ((text?.format?.type ?? 'text') !== 'text') throw wrong('text/format', 'An agent decides the format of its output')
+  const { prompt, previous_response_id: previous, conversation } = body
   if (prompt !== undefined && prompt !== null) throw wrong('prompt', 'There are no stored prompts')
   if (previous && conversation) throw wrong('previous_response_id', 'Use either it or conversation')
-  rejectToolChoice(body.tool_choice)
-}
-
-/**
- * The functions that the caller runs itself. Undefined for a caller that sends no function, or tells the agent not to use them. In chat completions
- * the fields of a function are one level deeper; the agent gets them as those of responses.
- */
-export function callerTools({ tools, tool_choice: choice }: Pick<CreateResponse, 'tools' | 'tool_choice'>): JsonObject[] | undefined {
-  const functions = (tools ?? []).map(
-    (tool): JsonObject => (isObject(tool.function) ? { type: tool.type ?? null, ...tool.function } : tool),
-  )
-  const place = functions.findIndex(({ type, name }) => type !== 'function' || typeof name !== 'string')
-  if (place >= 0) throw wrong(`tools/${place}`, noTools)
-  return functions.length > 0 && choice !== 'none' ? functions : undefined
 }
 
 /** The settings of the agent that a request names as its model. */
@@ -99,24 +86,11 @@ export async function requireModel(db: Database, tenant: Tenant, model: string):
   return requireAgent(db, tenant, model)
 }
 
-/** An agent that takes tools has announced params with the field `tools`. Any other would ignore them. */
-export function requireToolParams({ params }: AgentSettings): void {
-  if (!isObject(params?.properties) || !Object.hasOwn(params.properties, 'tools')) throw wrong('tools', noTools)
-}
-
-export function rejectUnsupportedChat({ n, functions, modalities, response_format: format, tool_choice: choice }: ChatCompletion): void {
+export function rejectUnsupportedChat({ n, functions, modalities }: ChatCompletion): void {
   if ((n ?? 1) !== 1) throw wrong('n', 'An agent has one output')
-  if (functions?.length) throw wrong('functions', noTools)
+  if (functions?.length) throw wrong('functions', 'Use tools')
   if (modalities?.some(modality => modality !== 'text')) throw wrong('modalities', 'Only text is supported')
-  if ((format?.type ?? 'text') !== 'text') throw wrong('response_format', 'An agent decides the format of its output')
-  rejectToolChoice(choice)
 }
-
-function rejectToolChoice(choice: unknown): void {
-  if (choice !== undefined && choice !== null && choice !== 'auto' && choice !== 'none') throw wrong('tool_choice', noTools)
-}
-
-const noTools = 'The agent uses its own tools; only functions, and only for an agent whose params have tools, can be those of the caller'
 
 /**
  * `params` of the request, and its named fields that the params of the agent may have. Undefined where the request has none, so that those of the task

@@ -32,18 +32,10 @@ import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { inputItemsOf } from './input-items.ts'
 import { createItemReferences } from './item-references.ts'
-import {
-  type CreateResponse,
-  callerTools,
-  createResponseBody,
-  paramsOf,
-  rejectUnsupported,
-  requireModel,
-  requireToolParams,
-  retriesQuery,
-} from './openai-bodies.ts'
+import { type CreateResponse, createResponseBody, paramsOf, rejectUnsupported, requireModel, retriesQuery } from './openai-bodies.ts'
 import { additionOf, conversationOf, messagesOfItems, type WholeItem, wrong } from './openai-input.ts'
 import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
+import { requestedParams } from './requested-params.ts'
 
 const params = z.object({ id: z.string().max(100) })
 const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
@@ -216,9 +208,10 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
 
 function wantedTurn(body: CreateResponse, items: readonly WholeItem[], settings: AgentSettings, limits: Limits): WantedTurn {
   const { model, metadata, conversation, instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning } = body
-  if (callerTools(body)) requireToolParams(settings)
   const groups = messagesOfItems(items, limits)
-  const named = { instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning, tools: callerTools(body) }
+  const { tools, tool_choice: toolChoice, text } = body
+  const requested = requestedParams(settings, { tools, toolChoice, format: text?.format, formatField: 'text/format' })
+  const named = { instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning, ...requested }
   const previous = body.previous_response_id ? idOf(body.previous_response_id) : null
   const task = previous?.task ?? (conversation ? taskIdSchema.safeParse(nameOf(conversation)).data : undefined)
   if (task === undefined) {

@@ -20,7 +20,8 @@ export type OpenAiResponse = {
   output: (Item | QuestionItem)[]
   parallel_tool_calls: boolean
   temperature: number | null
-  tool_choice: 'auto'
+  tool_choice: Json
+  text: { format: Json }
   tools: Json[]
   top_p: number | null
   background: boolean
@@ -64,7 +65,8 @@ export function responseOf(head: ResponseHead, turn: TurnState, output: OpenAiRe
     metadata: stringsOf(head.metadata),
     ...{ model: head.agent, output, parallel_tool_calls: true },
     temperature: typeof given.temperature === 'number' ? given.temperature : null,
-    ...{ tool_choice: 'auto', tools: Array.isArray(given.tools) ? given.tools : [] },
+    ...{ tool_choice: given.tool_choice ?? 'auto', tools: Array.isArray(given.tools) ? given.tools : [] },
+    text: { format: given.format ?? { type: 'text' } },
     top_p: typeof given.top_p === 'number' ? given.top_p : null,
     background: true,
     previous_response_id: previousOf(head),

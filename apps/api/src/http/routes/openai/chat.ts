@@ -16,7 +16,7 @@ import { createTurnResults, type Result } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { type ChatCompletion, chatCompletionBody, paramsOf, rejectUnsupportedChat, requireModel, retriesQuery } from './openai-bodies.ts'
-import { conversationOf, messagesOfChat } from './openai-input.ts'
+import { conversationOf, handedOver, messagesOfChat } from './openai-input.ts'
 import { answersInChat, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 import { requestedParams } from './requested-params.ts'
 
@@ -44,11 +44,13 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
       const db = databaseFor(request.principal)
       rejectUnsupportedChat(body)
       // A turn that is answered has the params and the tools of the request that began it.
+      const answers = answersInChat(body.messages, config.limits)
+      const isHandedOver = answers !== null && !(await questions.belongTo(body.model, request, answers))
       const wanted =
-        answersInChat(body.messages, config.limits) ?? wantedTurn(body, await requireModel(db, tenant, body.model), config.limits)
+        answers && !isHandedOver ? answers : wantedTurn(body, await requireModel(db, tenant, body.model), config.limits, isHandedOver)
       await requireShare(request)
       const admission = events.reserve(request)
-      const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
+      const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, wanted)
       const { head, dispatch } = await orGiveBack(admission, begun)
       const { task, number: turnNumber } = head
       if (body.stream) {
@@ -76,11 +78,10 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
     return { head: headOf(task, turn, firstSegment), dispatch }
   }
 
-  async function answer(request: FastifyRequest, { model }: ChatCompletion, answers: readonly QuestionAnswer[]): Promise<Begun> {
+  async function answer(request: FastifyRequest, answers: readonly QuestionAnswer[]): Promise<Begun> {
     const { tenant } = request.principal
     const db = databaseFor(request.principal)
     const about = await getTask(db, tenant, answers[0]?.task ?? '')
-    if (about.agent !== model) throw new RivuletError('bad_request', 'The calls are those of another model')
     const { turnNumber, segment } = await questions.answer(request, about.id, answers, ({ kind }) => kind === 'tool')
     const turn = await getTurn(db, tenant, about.id, turnNumber)
     const known = segmentOf(turn.waits, segment)
@@ -118,10 +119,11 @@ function modelOf({ name }: { name: string }) {
   return { id: name, object: 'model' as const, created: 0, owned_by: 'rivulet' }
 }
 
-function wantedTurn(body: ChatCompletion, settings: AgentSettings, limits: Limits): WantedTurn {
+function wantedTurn(body: ChatCompletion, settings: AgentSettings, limits: Limits, isHandedOver: boolean): WantedTurn {
   const { model, metadata, temperature, top_p, reasoning, max_tokens, max_completion_tokens, reasoning_effort } = body
   const { tools, tool_choice: toolChoice, response_format: format } = body
-  const { history, input } = conversationOf(messagesOfChat(body.messages, limits), 'messages')
+  const groups = messagesOfChat(body.messages, limits)
+  const { history, input } = isHandedOver ? handedOver(groups) : conversationOf(groups, 'messages')
   const named = {
     temperature,
     top_p,
@@ -131,6 +133,11 @@ function wantedTurn(body: ChatCompletion, settings: AgentSettings, limits: Limit
     ...requestedParams(settings, { tools, toolChoice, format, formatField: 'response_format' }),
   }
   const { task: name, ...own } = metadata ?? {}
-  const given = { ...(history.length > 0 && { history }), metadata: own, params: paramsOf(settings, body.params, named) ?? null }
-  return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...(name && { name }) }), input, ...given } }
+  const given = {
+    ...(input && { input }),
+    ...(history.length > 0 && { history }),
+    metadata: own,
+    params: paramsOf(settings, body.params, named) ?? null,
+  }
+  return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...(name && { name }) }), ...given } }
 }

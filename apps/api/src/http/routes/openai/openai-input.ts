@@ -89,10 +89,16 @@ export type ChatMessage = z.output<typeof chatMessageSchema>
 /** The messages that one item of a request stands for: one for each of its contents. */
 type MessageGroup = HistoryMessage[]
 
-export type Conversation = { history: HistoryMessage[]; input: Content | Content[] }
+/** Without an input, the agent answers the history. */
+export type Conversation = { history: HistoryMessage[]; input?: Content | Content[] }
+
+/** A conversation that another agent has handed over ends with the result of its call. */
+export function handedOver(groups: readonly MessageGroup[]): Conversation {
+  return { history: groups.flat() }
+}
 
 /** @param param the field of the request, for the error */
-export function conversationOf(groups: readonly MessageGroup[], param: string): Conversation {
+export function conversationOf(groups: readonly MessageGroup[], param: string): Required<Conversation> {
   const last = groups.at(-1) ?? []
   if (last[0]?.author !== 'user') throw wrong(param, 'It has to end with a message of the user')
   return { history: groups.slice(0, -1).flat(), input: inputOf(last, param) }

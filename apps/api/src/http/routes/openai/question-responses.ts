@@ -4,6 +4,7 @@
  */
 import { type Json, type Limits, RivuletError, type TaskId, type Turn, type Wait } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
+import { getTask } from '../../../store/reads/tasks.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
 import { answerOf } from '../../../stream/dialects/ag-ui/interrupts.ts'
@@ -56,7 +57,12 @@ function jsonOf(output: Json, param: string, limits: Limits): Json {
 export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics'>) {
   const { databaseFor } = services
   const answerWaits = createAnswerWaits(services)
-  return { answer }
+  return { answer, belongTo }
+
+  /** A call of another agent is a part of the history that a client hands over. */
+  async function belongTo(agent: string, { principal }: FastifyRequest, [first]: readonly QuestionAnswer[]): Promise<boolean> {
+    return (await getTask(databaseFor(principal), principal.tenant, first?.task ?? '')).agent === agent
+  }
 
   /** Returns the segment that follows. A question that was closed meanwhile stays as it is. `isNeeded`: the caller has to answer it. */
   async function answer(

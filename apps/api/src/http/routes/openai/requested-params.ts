@@ -5,6 +5,7 @@
  * done otherwise.
  */
 import { type AgentSettings, isObject, type Json, type JsonObject } from '@rivulet/protocol'
+import { serverLabel } from '../../../stream/dialects/openai/output-item.ts'
 import { wrong } from './openai-input.ts'
 
 export type Requested = {
@@ -33,12 +34,16 @@ export function requestedParams(settings: AgentSettings, { tools, toolChoice, fo
   }
 }
 
-/** In chat completions the fields of a function are one level deeper; an agent gets them as those of responses. */
+/**
+ * In chat completions the fields of a function are one level deeper; an agent gets them as those of responses. The server `rivulet` stands for the tools that the
+ * agent runs itself: some SDKs need it to let a person approve their calls.
+ */
 function functionsOf(tools: readonly JsonObject[]): JsonObject[] {
-  return tools.map((tool, place) => {
+  return tools.flatMap((tool, place) => {
+    if (tool.type === 'mcp' && tool.server_label === serverLabel) return []
     const flat: JsonObject = isObject(tool.function) ? { type: tool.type ?? null, ...tool.function } : tool
     if (flat.type !== 'function' || typeof flat.name !== 'string') throw wrong(`tools/${place}`, noTools)
-    return flat
+    return [flat]
   })
 }
 

@@ -33,7 +33,7 @@ import type { EventStream } from '../tasks/events.ts'
 import { inputItemsOf } from './input-items.ts'
 import { createItemReferences } from './item-references.ts'
 import { type CreateResponse, createResponseBody, paramsOf, rejectUnsupported, requireModel, retriesQuery } from './openai-bodies.ts'
-import { additionOf, conversationOf, messagesOfItems, type WholeItem, wrong } from './openai-input.ts'
+import { additionOf, conversationOf, handedOver, messagesOfItems, type WholeItem, wrong } from './openai-input.ts'
 import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 import { requestedParams } from './requested-params.ts'
 
@@ -75,8 +75,13 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       await requireShare(request)
       // A turn that is answered has the params and the tools of the request that began it.
       const settings = () => requireModel(databaseFor(request.principal), tenant, body.model)
+      const answers = answersIn(body.input, config.limits)
+      const isHandedOver =
+        answers !== null && !body.previous_response_id && !body.conversation && !(await questions.belongTo(body.model, request, answers))
       const wanted =
-        answersIn(body.input, config.limits) ?? wantedTurn(body, await itemsOf(request, body.input), await settings(), config.limits)
+        answers && !isHandedOver
+          ? answers
+          : wantedTurn(body, await itemsOf(request, body.input), await settings(), config.limits, isHandedOver)
       const isWaiting = Boolean(body.stream) || !body.background
       const admission = isWaiting ? events.reserve(request) : null
       const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
@@ -206,7 +211,13 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
   }
 }
 
-function wantedTurn(body: CreateResponse, items: readonly WholeItem[], settings: AgentSettings, limits: Limits): WantedTurn {
+function wantedTurn(
+  body: CreateResponse,
+  items: readonly WholeItem[],
+  settings: AgentSettings,
+  limits: Limits,
+  isHandedOver: boolean,
+): WantedTurn {
   const { model, metadata, conversation, instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning } = body
   const groups = messagesOfItems(items, limits)
   const { tools, tool_choice: toolChoice, text } = body
@@ -215,14 +226,15 @@ function wantedTurn(body: CreateResponse, items: readonly WholeItem[], settings:
   const previous = body.previous_response_id ? idOf(body.previous_response_id) : null
   const task = previous?.task ?? (conversation ? taskIdSchema.safeParse(nameOf(conversation)).data : undefined)
   if (task === undefined) {
-    const { history, input } = conversationOf(groups, 'input')
+    const { history, input } = isHandedOver ? handedOver(groups) : conversationOf(groups, 'input')
     const given = {
+      ...(input && { input }),
       ...(history.length > 0 && { history }),
       ...(metadata && { metadata }),
       params: paramsOf(settings, body.params, named) ?? null,
     }
     const name = conversation ? { name: nameOf(conversation) } : {}
-    return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...name }), input, ...given } }
+    return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...name }), ...given } }
   }
   const addition = additionOf(groups, 'input')
   const texts = [...(instructions ? [instructions] : []), ...addition.instructions]

@@ -8,6 +8,9 @@ import { type ContentOf, type Json, type Message, type TaskId, taskIdSchema, typ
 import { createCalls } from '@rivulet/views/ai-sdk'
 import type { Range } from './segment.ts'
 
+/** The server of tools that the agent runs itself. */
+export const serverLabel = 'rivulet'
+
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
 export type Annotation = { type: 'url_citation'; url: string; title: string; start_index: number; end_index: number }
@@ -31,7 +34,7 @@ export type ReasoningItem = {
 export type CallItem = {
   id: string
   type: 'mcp_call'
-  server_label: 'rivulet'
+  server_label: typeof serverLabel
   name: string
   arguments: string
   output: string | null
@@ -45,7 +48,7 @@ export type Item = TextItem | ReasoningItem | CallItem | ImageItem
 
 /** What a turn asks for: an approval, or a call that the client runs or that a person responds to. */
 export type QuestionItem =
-  | { id: string; type: 'mcp_approval_request'; server_label: 'rivulet'; name: string; arguments: string }
+  | { id: string; type: 'mcp_approval_request'; server_label: typeof serverLabel; name: string; arguments: string }
   | { id: string; type: 'function_call'; call_id: string; name: string; arguments: string; status: 'completed' }
 
 /** What an item is made of: a message, and for a call the message that responds to it. */
@@ -111,7 +114,7 @@ export function questionItem({ task, id, kind, name, title, detail, schema, tool
   const asked = { message: detail === undefined ? title : `${title}\n\n${detail}`, ...(schema && { schema }) }
   const given = JSON.stringify(args ?? asked)
   if (kind === 'approval')
-    return { id: `mcpr_${key}`, type: 'mcp_approval_request', server_label: 'rivulet', name: tool ?? name, arguments: given }
+    return { id: `mcpr_${key}`, type: 'mcp_approval_request', server_label: serverLabel, name: tool ?? name, arguments: given }
   const call = kind === 'form' ? { name: askName, arguments: JSON.stringify(asked) } : { name: tool ?? name, arguments: given }
   return { id: `fc_${key}`, type: 'function_call', call_id: `call_${key}`, ...call, status: 'completed' }
 }
@@ -151,7 +154,7 @@ function callItem(
   const isComplete = answer !== null && response?.status === 'complete'
   const ended = answer?.isError ? 'failed' : isComplete ? 'completed' : 'incomplete'
   return {
-    ...{ id: idOf('mcp', message), type: 'mcp_call', server_label: 'rivulet', name: content.name },
+    ...{ id: idOf('mcp', message), type: 'mcp_call', server_label: serverLabel, name: content.name },
     arguments: content.type === 'tool_request' ? argumentsOf(message, content) : '{}',
     output: answer && !answer.isError ? text : null,
     error: answer?.isError ? { type: 'mcp_tool_execution_error', content: answer.content } : null,

@@ -89,7 +89,7 @@ export type ChatMessage = z.output<typeof chatMessageSchema>
 /** The messages that one item of a request stands for: one for each of its contents. */
 type MessageGroup = HistoryMessage[]
 
-/** Without an input, the agent answers the history. */
+/** Without an input, the agent responds to the history. */
 export type Conversation = { history: HistoryMessage[]; input?: Content | Content[] }
 
 /** A conversation that another agent has handed over ends with the result of its call. */

@@ -47,6 +47,19 @@ describe('an append', () => {
     ])
   })
 
+  test('that names its last number stands for all of them, however many entries it has, and is written whole or not at all', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    const numbered = (first: number, last: number, ...data: string[]) => ({ ...notes(task, 2, first, ...data), last })
+    expect(await logs.writer.append([numbered(1, 2, 'a', 'b', 'c')])).toEqual(['ok'])
+    expect(await logs.writer.append([numbered(3, 4)])).toEqual(['ok'])
+    expect(await logs.reader.state(task)).toMatchObject({ cursor: '2-4', number: 4 })
+    expect(await logs.writer.append([numbered(3, 4, 'd')])).toEqual(['duplicate'])
+    expect(await logs.writer.append([numbered(4, 5, 'd', 'e')])).toEqual(['gap'])
+    expect(await logs.writer.append([numbered(6, 6, 'd')])).toEqual(['gap'])
+    expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '2-3', '2-4'])
+  })
+
   test('that skips a number is a gap and writes nothing', async () => {
     const logs = openLogs()
     const task = await openTurn(logs)

@@ -16,8 +16,11 @@ import { tellAnswered, tellWorker } from './worker-channel.ts'
 export type { AppendResult }
 export type AnnounceResult = 'ok' | 'missing' | 'fenced' | 'gap'
 
-/** One worker's entries for one log; `first` is the number of the first of them, counted from 1 in each epoch. */
-export type Append = { task: TaskId; epoch: number; first: number; entries: readonly EncodedEvent[] }
+/**
+ * One worker's entries for one log; `first` is the number of the first of them, counted from 1 in each epoch. With `last`, the entries stand for the
+ * numbers up to it, however many entries they are, and are written only right after number `first - 1`.
+ */
+export type Append = { task: TaskId; epoch: number; first: number; last?: number; entries: readonly EncodedEvent[] }
 
 export type EncodedEvent = { index: number | null; json: string }
 
@@ -97,9 +100,9 @@ export function createLogWriter({ redis, keys, maxBytes = maxLogBytes }: { redis
   async function appendTogether(appends: readonly Append[]): Promise<AppendResult[]> {
     const names: string[] = []
     const args: (string | number)[] = []
-    for (const { task, epoch, first, entries } of appends) {
+    for (const { task, epoch, first, last, entries } of appends) {
       names.push(keys.stream(task), keys.state(task))
-      args.push(keys.channel(task), epoch, first, entries.length)
+      args.push(keys.channel(task), epoch, first, last ?? '', entries.length)
       for (const { index, json } of entries) args.push(index ?? '', json)
     }
     return (await script.run(names, args)) as AppendResult[]

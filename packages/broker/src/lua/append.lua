@@ -1,7 +1,8 @@
 -- Appends numbered entries to one or more logs: checks, writes and publishes atomically.
 --
 -- KEYS  for each log: its stream, its state
--- ARGV  for each log: channel, epoch, number of its first entry, count, then for each entry: message index or '', event as JSON
+-- ARGV  for each log: channel, epoch, number of its first entry, number of the last one or '', count, then for each entry: message index or '',
+--       event as JSON. With a last number, the entries stand for all numbers up to it, and are written whole right after the number before the first
 -- Returns the outcome for each log
 --   ok         all entries are in the log now
 --   duplicate  all of them were there already: the command was sent twice
@@ -23,10 +24,10 @@ local results = {}
 local at = 1
 for log = 1, #KEYS / 2 do
   local stream, state = KEYS[log * 2 - 1], KEYS[log * 2]
-  local channel, epoch, first, count = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local entries = at + 4
+  local channel, epoch, first, given, count = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  local entries = at + 5
   at = entries + count * 2
-  local last = first + count - 1
+  local last = given or first + count - 1
   for entry = entries + 1, at - 1, 2 do
     if hasLineBreak(ARGV[entry]) then return redis.error_reply('ERR an entry has a line break') end
   end
@@ -42,6 +43,8 @@ for log = 1, #KEYS / 2 do
     result = 'closed'
   elseif last <= tonumber(number) then -- rule: duplicate
     result = 'duplicate'
+  elseif given and first ~= number + 1 then
+    result = 'gap'
   elseif tonumber(bytes) > maxBytes then
     result = 'full'
   else

@@ -46,6 +46,20 @@ test('a reader folds the same messages as the composer, in every attempt', () =>
   )
 })
 
+test('a composer that adopts the events of another one continues in its place', () => {
+  fc.assert(
+    fc.property(attemptPlans, plan => {
+      const { composer, events } = performed(plan)
+      const heir = createTurnComposer(turn, { limits, now: () => 1 })
+      for (const event of overTheWire(logOf(events))) heir.adopt(event.event)
+      const place = (one: TurnComposer) => [one.messages(), one.nextIndex(), one.state()]
+      expect(JSON.stringify(place(heir))).toBe(JSON.stringify(place(composer)))
+      expect(heir.rewrite().map(withoutTime)).toEqual(composer.rewrite().map(withoutTime))
+    }),
+    runs,
+  )
+})
+
 test('every composed event can be stored: it is well formed, within the limits, and unchanged by a trip through JSON', () => {
   fc.assert(
     fc.property(taskPlans, plans => {
@@ -171,4 +185,8 @@ function isTooMuch(update: Update): boolean {
 function bytesOf(delta: Delta): number {
   if (isTextDelta(delta)) return new TextEncoder().encode(delta.text).length
   return delta.type === 'media' ? atob(delta.bytes).length : 0
+}
+
+function withoutTime({ at: _, ...event }: Event): Omit<Event, 'at'> {
+  return event
 }

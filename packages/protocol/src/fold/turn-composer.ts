@@ -14,6 +14,7 @@ import { type ErrorCode, RivuletError } from '../errors.ts'
 import { formatCursor, origin } from '../events/cursor.ts'
 import { contentTypeOf, type Delta, isTextDelta } from '../events/delta.ts'
 import type { Event, EventOf } from '../events/event.ts'
+import { isMessageEvent } from '../events/message-event.ts'
 import { copyTextDelta, type Update, type UpdateOf, updateSchema } from '../events/update.ts'
 import { defaultLimits, type Limits, limitNames, maxStateBytes } from '../limits.ts'
 import { base64Bytes, canonicalBase64 } from '../values/base64.ts'
@@ -52,6 +53,8 @@ export type TurnComposer = {
   settleState(): Event[]
   /** The state of the task as the turn has made it. */
   state(): State
+  /** Takes an event that another composer of this turn has written. */
+  adopt(event: Event): void
   /** How many bytes the turn may still say. */
   room(): number
   /** The events that close the open messages, in index order. */
@@ -89,6 +92,7 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
     changeState,
     settleState: () => (toldState.version === taskState.version ? [] : tellState({ value: taskState.value })),
     state: () => taskState,
+    adopt,
     room: () => limits.turnBytes - bytes,
     closeAll,
     rewrite: () => [
@@ -157,6 +161,17 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   function tellState(told: StateChange, { version, value }: State = taskState): Event[] {
     toldState = { version, value, isOurs: true }
     return [{ type: 'state.changed', ...stamp(), version, ...told }]
+  }
+
+  function adopt(event: Event): void {
+    if (event.type === 'turn.joined') joins.set(event.index, event.turn)
+    if (event.type === 'state.changed') {
+      const value = event.patch ? mergePatch(taskState.value, event.patch) : (event.value ?? null)
+      taskState = { version: event.version, value }
+      toldState = { ...taskState, isOurs: true }
+    }
+    bytes += sizeOfEvent(event)
+    if (isMessageEvent(event)) record(event)
   }
 
   function joinAt(index: number): Event[] {
@@ -301,6 +316,12 @@ function throwBrokenJson(): never {
 
 function isEmpty(delta: Delta): boolean {
   return (isTextDelta(delta) && delta.text === '') || (delta.type === 'media' && delta.bytes === '')
+}
+
+/** About the size of the update that the event came from. */
+function sizeOfEvent(event: Event): number {
+  if (event.type === 'message.delta') return sizeOf({ type: 'delta', index: event.index, delta: event.delta })
+  return event.type === 'message.finished' ? 0 : utf8Length(JSON.stringify(event))
 }
 
 /** The size of an update in bytes; at least the size of its events' content. */

@@ -29,6 +29,8 @@ type Row = {
 
 const turnId = randomUUID()
 const holding = { turnId, epoch: 1, claimId: 'c' }
+const held = { turn: turnId, claim: 'c', epoch: 1 }
+const claimHeaders = { 'x-turn-id': turnId, 'x-claim-id': 'c' }
 const wanted = { name: 'one', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 1_000 } }
 const wantedChild = { name: 'one', agent: 'echo', detached: false, onParentEnd: 'cancel' }
 /** An agent of `acme` alone, without a worker. */
@@ -144,6 +146,22 @@ const rows: Record<string, Row> = {
   'POST /internal/file': { scope: 'worker', body: { turnId, claimId: 'c', file: randomUUID() }, status: 404 },
   'POST /internal/files': { scope: 'worker', body: 'bytes', status: 404 },
   'POST /internal/messages': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 404 },
+  'POST /worker/v1/hello': { scope: 'worker', body: { protocol: 1, worker: 'v1', agents: [] }, status: 200 },
+  'POST /worker/v1/claim': { scope: 'worker', body: { worker: 'v1', agents: ['never-seen'] }, status: 422 },
+  'POST /worker/v1/append': { scope: 'worker', body: { appends: [{ ...held, first: 1, updates: [] }] }, status: 200 },
+  'POST /worker/v1/heartbeat': { scope: 'worker', body: { worker: 'v1', turns: [held] }, status: 200 },
+  'POST /worker/v1/step': { scope: 'worker', body: { turn: turnId, claim: 'c', name: 'one' }, status: 200 },
+  'POST /worker/v1/usage': { scope: 'worker', body: { turn: turnId, claim: 'c', records: [{ id: 'a', usage: {} }] }, status: 200 },
+  'POST /worker/v1/take': { scope: 'worker', body: { ...held, after: 0 }, status: 200 },
+  'POST /worker/v1/ask': { scope: 'worker', body: { ...held, waits: [wanted] }, status: 200 },
+  'POST /worker/v1/spawn': { scope: 'worker', body: { turn: turnId, claim: 'c', children: [wantedChild] }, status: 200 },
+  'POST /worker/v1/park': { scope: 'worker', body: { ...held, last: 0 }, status: 200 },
+  'POST /worker/v1/release': { scope: 'worker', body: held, status: 200 },
+  'POST /worker/v1/finish': { scope: 'worker', body: { ...held, last: 0, status: 'completed' }, status: 200 },
+  'GET /worker/v1/waits': { scope: 'worker', headers: claimHeaders, status: 404 },
+  'GET /worker/v1/history': { scope: 'worker', headers: claimHeaders, status: 404 },
+  'GET /worker/v1/files/{id}': { scope: 'worker', headers: claimHeaders, status: 404 },
+  'POST /worker/v1/files': { scope: 'worker', headers: claimHeaders, body: 'bytes', status: 404 },
 }
 
 function messageOf(messageId: string) {
@@ -406,7 +424,7 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
       ])
     }
     // The id of a worker belongs to the key that has used it first.
-    const ofRoot = route === 'POST /internal/hello' ? { worker: 'of the root key', agents: [] } : body
+    const ofRoot = route.endsWith('/hello') ? { ...(body as object), worker: 'of the root key' } : body
     expect((await ask(route, { id: await idFor(route, root), body: ofRoot, key: root })).status).toBe(status)
   })
 

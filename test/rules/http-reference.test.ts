@@ -70,7 +70,9 @@ describe('calls', () => {
   })
 
   test('of workers are all there, too', () => {
-    const told = Array.from(page.matchAll(/`(\/internal\/\w+)`/g), ([, path]) => ({ call: `POST ${path}` }))
+    const own = Array.from(page.matchAll(/`(\/internal\/\w+)`/g), ([, path]) => `POST ${path}`)
+    const open = readText('docs/worker-protocol.md').matchAll(/`((?:GET|POST) \/worker\/v1\/[\w/:]+)`/g)
+    const told = Array.from(new Set([...own, ...Array.from(open, ([, call = '']) => call)]), call => ({ call }))
     expect(sorted(told)).toEqual(sorted(known.filter(({ scope }) => scope === 'worker').map(({ call }) => ({ call }))))
   })
 })

@@ -23,14 +23,14 @@ export const variables = z.object({
   INTERNAL_HOST: z
     .string()
     .optional()
-    .describe('the address of the separate listener for `/internal`, if `INTERNAL_PORT` is set (default: `HOST`)'),
+    .describe('the address of the separate listener for workers (`/internal`, `/worker/v1`), if `INTERNAL_PORT` is set (default: `HOST`)'),
   INTERNAL_PORT: z.coerce
     .number()
     .int()
     .min(0)
     .max(65_535)
     .optional()
-    .describe('the port of a separate listener for `/internal`; unset: `/internal` uses `PORT`'),
+    .describe('the port of a separate listener for workers (`/internal`, `/worker/v1`); unset: they use `PORT`'),
   INTERNAL_TLS_CERT: fileText('the file of the certificate, with its chain, in PEM: the listener of `INTERNAL_PORT` uses TLS; unset: HTTP'),
   INTERNAL_TLS_KEY: fileText('the file of the key of `INTERNAL_TLS_CERT`, in PEM'),
   ...{ REDIS_URL, DATABASE_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER },

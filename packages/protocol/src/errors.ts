@@ -45,6 +45,7 @@ export const errorTable = {
   expectation_failed: { status: 417, retry: false },
   unknown_agent: { status: 422, retry: false },
   idempotency_key_reused: { status: 422, retry: false },
+  unsupported_version: { status: 426, retry: false },
   precondition_required: { status: 428, retry: false },
   too_many_turns: { status: 429, retry: true, afterSeconds: 5 },
   too_many_signals: { status: 429, retry: true, afterSeconds: 5 },

@@ -135,7 +135,7 @@ export {
   turnStatusSchema,
 } from './entities/status/status-schema.ts'
 export { costOf, type Prices, pricesSchema } from './entities/usage/prices.ts'
-export { sumUsage, tokensOf, usageRecordsOf } from './entities/usage/usage.ts'
+export { endOf, sumUsage, tokensOf, usageRecordsOf } from './entities/usage/usage.ts'
 export {
   maxUsageDays,
   maxUsageGroups,
@@ -381,5 +381,38 @@ export {
   newWebhookResponse,
   webhookResponse,
 } from './requests/webhook-requests.ts'
+export {
+  type ClaimedTurn,
+  claimHeaders,
+  type WorkerAppend,
+  type WorkerAppended,
+  type WorkerUpdate,
+  workerAppendBody,
+  workerAppendResult,
+  workerAskBody,
+  workerAskResult,
+  workerClaimBody,
+  workerClaimResult,
+  workerFinishBody,
+  workerFinishResult,
+  workerHeartbeatBody,
+  workerHeartbeatResult,
+  workerHelloBody,
+  workerHelloResult,
+  workerHistoryQuery,
+  workerParkBody,
+  workerParkResult,
+  workerProtocols,
+  workerReleaseBody,
+  workerSpawnBody,
+  workerSpawnResult,
+  workerStepBody,
+  workerStepResult,
+  workerTakeBody,
+  workerTakeResult,
+  workerUpdateSchema,
+  workerUsageBody,
+  workerWaitsResult,
+} from './requests/worker-requests.ts'
 export { objectSchemaOf } from './values/object-schema.ts'
 export { checkOf, type ParamsCheck, paramsSchemaSchema } from './values/params-check.ts'

@@ -70,7 +70,7 @@ const operations = () =>
   )
 
 test('every route is there, but for the pages, their files and the description itself', () => {
-  const files = /^\/(docs(\/.*)?|openapi\.json|assets\/:name|favicon\.svg)$/
+  const files = /^\/(docs(\/.*)?|(worker\/v1\/)?openapi\.json|assets\/:name|favicon\.svg)$/
   const served = routesOf(app).filter(({ url, method }) => !files.test(url) && !consolePages.includes(url) && method !== 'HEAD')
   const expected = served.map(({ method, url }) => `${method} ${url.replaceAll(/(?<!\w):(\w+)/g, '{$1}').replaceAll('::', ':')}`)
   expect(expected.length).toBeGreaterThan(20)

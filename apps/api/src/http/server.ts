@@ -27,7 +27,7 @@ import { type ConsolePage, consolePages, consoleRoutes, wantsPage } from './rout
 import { docsRoutes } from './routes/docs.ts'
 import { feedRoutes } from './routes/feed.ts'
 import { fileRoutes } from './routes/files.ts'
-import { internalRoutes } from './routes/internal/internal.ts'
+import { createWorkerCalls, internalRoutes } from './routes/internal/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { limitRoutes } from './routes/limits.ts'
 import { manyEventRoutes } from './routes/many-events.ts'
@@ -51,6 +51,7 @@ import { waitRoutes } from './routes/tasks/waits.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { whoamiRoute } from './routes/whoami.ts'
+import { describeWorkerProtocol, workerRoutes } from './routes/worker/worker.ts'
 import type { Services } from './services.ts'
 
 declare module 'fastify' {
@@ -128,7 +129,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     metricsRoute(scope, services)
   })
   if (audience.clients) await serveClients()
-  if (audience.workers) await app.register(serveWorkers, { prefix: '/internal' })
+  if (audience.workers) await serveWorkers()
   return app
 
   async function serveClients(): Promise<void> {
@@ -205,11 +206,26 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     rejectBeyondCapacity(scope)
   }
 
-  async function serveWorkers(scope: FastifyInstance): Promise<void> {
+  async function serveWorkers(): Promise<void> {
+    const calls = createWorkerCalls(services)
+    describeWorkerProtocol(app)
+    for (const [prefix, routes] of [
+      ['/internal', internalRoutes],
+      ['/worker/v1', workerRoutes],
+    ] as const)
+      await app.register(
+        async scope => {
+          admitWorkers(scope)
+          routes(scope, services, calls)
+        },
+        { prefix },
+      )
+  }
+
+  function admitWorkers(scope: FastifyInstance): void {
     rejectUntilStarted(scope)
     guardRoutes(scope, services.access, config.isInternalOpen)
     if (config.isInternalOpen) rejectForeignPages(scope, config.origins)
-    internalRoutes(scope, services)
   }
 
   /** Before the body is read, so that an overloaded API rejects an authorized caller at once. */
@@ -229,5 +245,8 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
 /** Routes without data of a tenant: health, the description of the API, and the files of the console. */
 function isPublic(url: string): boolean {
-  return consolePages.includes(url) || /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|assets\/:name|favicon\.svg)$/.test(url)
+  return (
+    consolePages.includes(url) ||
+    /^\/(healthz|readyz|openapi\.json|worker\/v1\/openapi\.json|docs(\/.*)?|assets\/:name|favicon\.svg)$/.test(url)
+  )
 }

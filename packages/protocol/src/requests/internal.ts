@@ -49,7 +49,7 @@ const historyFields = { turnId: turnIdSchema, claimId: id, after: z.int32().min(
 
 const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memory: z.string() })
 
-const turnLimits = z.object({ deltaBytes: z.int(), turnBytes: z.int(), stepsBytes: z.int() })
+export const turnLimits = z.object({ deltaBytes: z.int(), turnBytes: z.int(), stepsBytes: z.int() })
 
 /** What an agent announces for its tasks. */
 export const agentSettingsSchema = z.strictObject({
@@ -146,7 +146,7 @@ export const appendResult = z.object({
   results: z.array(z.enum(['ok', 'duplicate', 'gap', 'missing', 'fenced', 'closed', 'full'])),
 })
 
-const pollMs = z.int().min(0).max(10_000)
+export const pollMs = z.int().min(0).max(10_000)
 /** The next turn of one of these agents, for a worker without Redis. Null if none came in time. */
 export const nextBody = z.strictObject({ agents: z.array(agentNameSchema).min(1).max(1_000), waitMs: pollMs })
 export const nextResult = z.object({ turn: z.object({ agent: agentNameSchema, turnId: turnIdSchema }).nullable() })
@@ -204,7 +204,7 @@ export const finishBody = z.strictObject({
 })
 export const finishResult = z.object({ result: z.enum(['committed', 'retrying', 'already', 'superseded', 'gap']) })
 
-const wantedWait = z.strictObject({
+export const wantedWait = z.strictObject({
   name: waitName,
   kind: waitKindSchema.exclude(['task']),
   index: z.int().min(0).optional(),
@@ -242,7 +242,7 @@ export const askResult = z.discriminatedUnion('result', [
   z.object({ result: z.enum(['superseded', 'too_many', 'too_large']) }),
 ])
 
-const wantedChild = z.strictObject({
+export const wantedChild = z.strictObject({
   ...taskFields.pick({ agent: true, input: true, params: true, timeoutMs: true }).shape,
   name: waitName,
   /** The turn goes on without it. */
@@ -253,7 +253,7 @@ const wantedChild = z.strictObject({
 
 /** Creates children of a turn. A name that the turn has spawned before is the same child. By the claim, like a step. */
 export const spawnBody = z.strictObject({ turnId: turnIdSchema, claimId: id, children: z.array(wantedChild).min(1).max(maxWaits) })
-const spawnedChild = z.union([
+export const spawnedChild = z.union([
   z.object({ name: z.string(), task: taskIdSchema }),
   /** A child that was refused: the limits of its tree, its agent or its params do not allow it. */
   z.object({ name: z.string(), error: failureSchema }),
@@ -286,7 +286,7 @@ export const takeBody = z.strictObject({
   upTo: z.int().min(1).optional(),
   maxBytes: z.int().min(0),
 })
-const joinedInput = z.object({ turn: z.int().min(1), inputs: z.array(contentSchema) })
+export const joinedInput = z.object({ turn: z.int().min(1), inputs: z.array(contentSchema) })
 /** Null when the turn is no longer this claim's. */
 export const takeResult = z.object({ joined: z.array(joinedInput).nullable() })
 

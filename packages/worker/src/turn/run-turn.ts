@@ -11,6 +11,7 @@ import {
   type AskResult,
   closingStatus,
   digestOf,
+  endOf,
   type JoinedInput,
   type Message,
   maxUsageRecords,
@@ -30,7 +31,6 @@ import type { TurnCalls } from '../server-calls.ts'
 import type { TurnAppend } from '../transport/transport.ts'
 import type { WorkerObserver } from '../worker-observer.ts'
 import type { Appender } from '../writer/appender.ts'
-import { endOf } from '../writer/auto-send.ts'
 import { withoutSecretErrors } from '../writer/secret-errors.ts'
 import { createTurnWriter } from '../writer/turn-writer.ts'
 import { runHandler } from './handler.ts'

@@ -1,9 +1,8 @@
 /** The ways in which a handler speaks, over one writer and a log that takes everything. */
-import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { type Claim, delta, done, endOf, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
 import { noChildren, noWaits } from '../../test/no-waits.ts'
-import { endOf } from '../writer/auto-send.ts'
 import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { turnOver } from './turn-over.ts'

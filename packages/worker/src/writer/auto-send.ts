@@ -1,5 +1,5 @@
 /** Sends a whole stream of updates: opens a message for each content block, streams its deltas, closes it, and returns the finished messages. */
-import { type Content, type Message, RivuletError, type StopReason, sumUsage, type Update, type Usage } from '@rivulet/protocol'
+import { type Content, endOf, type Message, RivuletError, type StopReason, type Update, type Usage } from '@rivulet/protocol'
 import { failureOf } from '../failure.ts'
 import { closeMessage } from './message-handle.ts'
 import { createStreamPlaces } from './stream-places.ts'
@@ -47,15 +47,4 @@ function summarize(messages: Message[]): AutoSent {
     toolCalls,
     ...endOf(messages),
   }
-}
-
-/** How messages ended that were said one after the other, whichever way they were sent. */
-export function endOf(messages: readonly Message[]): { stopReason: StopReason; usage?: Usage } {
-  const responded = new Set(messages.flatMap(({ content }) => (content.type === 'tool_response' ? [content.callId] : [])))
-  const isAsking = messages.some(
-    ({ content, status }) => content.type === 'tool_request' && status === 'complete' && !responded.has(content.callId),
-  )
-  const usage = sumUsage(messages.map(message => message.usage))
-  const stopReason = messages.findLast(message => message.stopReason)?.stopReason ?? (isAsking ? 'tool_use' : 'stop')
-  return { stopReason, ...(usage && { usage }) }
 }

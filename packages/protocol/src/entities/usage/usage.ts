@@ -1,5 +1,6 @@
 /** Token counts of responses: added up, and as the records that a bill is made of. */
 import type { Message, Usage, UsageRecord } from '../entities.ts'
+import type { StopReason } from '../status/status-schema.ts'
 
 /** How many tokens that is: the provider's own sum, else input and output. */
 export function tokensOf({ totalTokens, inputTokens = 0, outputTokens = 0 }: Usage): number {
@@ -24,4 +25,15 @@ export function sumUsage(usages: readonly (Usage | undefined)[]): Usage | undefi
     if (Number.isFinite(total)) sum.set(name, total)
   }
   return Object.fromEntries(sum)
+}
+
+/** How a turn with these messages ended, and what they used. */
+export function endOf(messages: readonly Message[]): { stopReason: StopReason; usage?: Usage } {
+  const responded = new Set(messages.flatMap(({ content }) => (content.type === 'tool_response' ? [content.callId] : [])))
+  const isAsking = messages.some(
+    ({ content, status }) => content.type === 'tool_request' && status === 'complete' && !responded.has(content.callId),
+  )
+  const usage = sumUsage(messages.map(message => message.usage))
+  const stopReason = messages.findLast(message => message.stopReason)?.stopReason ?? (isAsking ? 'tool_use' : 'stop')
+  return { stopReason, ...(usage && { usage }) }
 }

@@ -4,19 +4,14 @@
  * worker may say.
  */
 import { type EncodedEvent, encodeEvent } from '@rivulet/broker'
-import { appendBody, appendResult, type Event, RivuletError, type TaskId } from '@rivulet/protocol'
+import { appendBody, appendResult, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { decodeEvent } from '../../../log/log-fold.ts'
 import { indexOfDelta } from '../../../log/plain-delta.ts'
+import { workerEvents } from '../../../turns/composing/turn-composition.ts'
 import type { Services } from '../../services.ts'
 import { config, type HeldTurns, tags } from './held-turns.ts'
-
-/** The server alone says that a turn begins, waits or ends. */
-const ofWorkers = new Set<Event['type']>([
-  ...(['message.started', 'message.delta', 'message.replaced', 'message.finished'] as const),
-  ...(['state.changed', 'turn.joined', 'custom'] as const),
-])
 
 export function appendRoutes(
   scope: FastifyInstance,
@@ -45,7 +40,7 @@ function entriesOf(task: TaskId, lines: string): EncodedEvent[] {
     const index = indexOfDelta(task, json)
     if (index !== null) return { index, json }
     const event = decodeEvent(task, json)
-    if (!event || !ofWorkers.has(event.type)) throw notOfWorker()
+    if (!event || !workerEvents.has(event.type)) throw notOfWorker()
     return encodeEvent(event)
   })
 }
@@ -56,7 +51,7 @@ function notOfWorker(): RivuletError {
 }
 
 /** The worker waits for such a Redis for a while, and then fails the attempt. */
-function throwIfFull(error: unknown): never {
+export function throwIfFull(error: unknown): never {
   const isFull = error instanceof Error && error.message.includes('OOM')
   throw isFull ? new RivuletError('overloaded', 'Redis is out of memory', { cause: error }) : error
 }

@@ -1,7 +1,16 @@
 /** How a worker registers, claims a turn with its secrets, and reopens the log of a turn that lost entries. */
-import { claimBody, claimResult, helloBody, type RememberedStep, reopenBody, reopenResult } from '@rivulet/protocol'
+import {
+  claimBody,
+  claimResult,
+  type Hello,
+  type Holding,
+  helloBody,
+  type RememberedStep,
+  reopenBody,
+  reopenResult,
+} from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { isInstallations, reachOf } from '../../../access/principal.ts'
@@ -17,12 +26,24 @@ import { keptMessages } from '../../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../../turns/turn-deaths.ts'
 import type { Services } from '../../services.ts'
-import { config, type HeldTurns, tags } from './held-turns.ts'
+import { type Call, config, type HeldTurns, tags } from './held-turns.ts'
 
 const unreadable = { code: 'secrets_unreadable', message: 'The secrets of this task cannot be decrypted; set them again' }
 const overBudget = { code: 'budget_exceeded', message: 'The task has used its budget' }
 
-export function claimRoutes(scope: FastifyInstance, services: Services, { reaches }: HeldTurns): void {
+export type ClaimCalls = ReturnType<typeof createClaimCalls>
+
+export function claimRoutes(scope: FastifyInstance, { hello, claim, reopen }: ClaimCalls): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async request => {
+    await hello(request)
+    return {}
+  })
+  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, claim)
+  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, reopen)
+}
+
+export function createClaimCalls(services: Services, { reaches }: HeldTurns) {
   const { db, ending, announcer, announcing, relay, backlog, polls, metrics, vault } = services
   const { leaseMs, pinGraceMs, limits, prices } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
@@ -31,14 +52,13 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
     await announcer.ping()
     return []
   })
-  const app = scope.withTypeProvider<ZodTypeProvider>()
+  return { hello, claim, reopen }
 
-  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body, principal }) => {
+  async function hello({ body, principal }: Call<Hello>): Promise<void> {
     await registerWorker(db, reachOf(principal), principal.key, body)
-    return {}
-  })
+  }
 
-  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, async request => {
+  async function claim(request: Call<z.output<typeof claimBody>>) {
     const { principal, body } = request
     const { turnId } = body
     if (!(await reaches(request, turnId))) return { result: 'settled' as const }
@@ -47,9 +67,9 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
     const reply = await claimFor(request)
     polls.settle(turnId, reply.result === 'early' ? { backInMs: reply.waitMs } : 'done')
     return reply
-  })
+  }
 
-  async function claimFor({ body, log }: Pick<FastifyRequest, 'log'> & { body: z.output<typeof claimBody> }) {
+  async function claimFor({ body, log }: Call<z.output<typeof claimBody>>) {
     const { turnId, claimId, worker } = body
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await ping()
@@ -94,7 +114,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
     }
   }
 
-  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, async request => {
+  async function reopen(request: Call<Holding>) {
     const { body, log } = request
     if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
     await announcer.ping()
@@ -110,7 +130,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
     metrics.reopened.inc()
     log.warn({ ...aboutTurn(reopened.turn), epoch: reopened.turn.epoch }, 'log reopened after it lost entries')
     return { result: 'reopened' as const, epoch: reopened.turn.epoch }
-  })
+  }
 }
 
 function claimReply({ task, turn, inputs, state, keptState }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {

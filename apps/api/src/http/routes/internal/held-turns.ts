@@ -20,7 +20,9 @@ const maxFound = 100
 /** Holdings that a process remembers. */
 const maxKnown = 50_000
 
-type Caller = Pick<FastifyRequest, 'principal' | 'log'>
+export type Caller = Pick<FastifyRequest, 'principal' | 'log'>
+/** A call of a worker, whichever route it came by. */
+export type Call<B> = Caller & { body: B }
 
 export type HeldTurns = ReturnType<typeof createHeldTurns>
 
@@ -41,11 +43,11 @@ export function createHeldTurns(db: Database) {
     return within
   }
 
-  async function findReached(request: FastifyRequest, turnId: TurnId): Promise<TurnRow | null> {
+  async function findReached(request: Caller, turnId: TurnId): Promise<TurnRow | null> {
     return (await reaches(request, turnId)) ? ((await find(turnId)) ?? null) : null
   }
 
-  async function requireHeldTask(request: FastifyRequest, turnId: TurnId, claimId: string): Promise<{ task: TaskId; tenant: Tenant }> {
+  async function requireHeldTask(request: Caller, turnId: TurnId, claimId: string): Promise<{ task: TaskId; tenant: Tenant }> {
     const held = (await reaches(request, turnId)) && (await findHeldTask(db, turnId, claimId))
     if (!held) throw taskNotFound()
     return held

@@ -1,5 +1,6 @@
 /** How a worker keeps a turn, releases it, and ends it. */
 import {
+  type FinishBody,
   finishBody,
   finishResult,
   type Holding,
@@ -12,6 +13,7 @@ import {
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { z } from 'zod'
 import { reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'
 import { askTwice } from '../../../store/connection/database-errors.ts'
@@ -20,14 +22,23 @@ import { extendLeases, isHeldUnder, releaseTurn } from '../../../store/turns/lea
 import { answeredTurns } from '../../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../../turns/about-turn.ts'
 import type { Services } from '../../services.ts'
-import { config, type HeldTurns, tags } from './held-turns.ts'
+import { type Call, type Caller, config, type HeldTurns, tags } from './held-turns.ts'
 
-export function leaseRoutes(scope: FastifyInstance, services: Services, { reaches, findReached }: HeldTurns): void {
+export type LeaseCalls = ReturnType<typeof createLeaseCalls>
+
+export function leaseRoutes(scope: FastifyInstance, { heartbeat, release, finish }: LeaseCalls): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatResult } } }, heartbeat)
+  app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseResult } } }, release)
+  app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishResult } } }, finish)
+}
+
+export function createLeaseCalls(services: Services, { reaches, findReached }: HeldTurns) {
   const { db, leases, ending, deaths, relay, backlog, metrics } = services
   const { leaseMs } = services.config
-  const app = scope.withTypeProvider<ZodTypeProvider>()
+  return { heartbeat, release, finish }
 
-  app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatResult } } }, async request => {
+  async function heartbeat(request: Call<z.output<typeof heartbeatBody>>) {
     const { worker, turns, fenced, waiting: known } = request.body
     metrics.fenced.inc({ write: 'append' }, fenced)
     const ids = turns.map(({ turnId }) => turnId)
@@ -38,35 +49,42 @@ export function leaseRoutes(scope: FastifyInstance, services: Services, { reache
     for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a late worker resumed its turn')
     const answered = await answeredTurns(leases, known, within)
     return { lost: [...ids.filter(id => !within.has(id)), ...lost], answered }
-  })
+  }
 
-  app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseResult } } }, async request => {
+  async function release(request: Call<ReleaseBody>) {
     const { body, log } = request
     if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
-    const released = await (body.blocked ? endBlocked(body, body.blocked) : releaseTurn(db, body))
+    const released = await (body.blocked ? endBlocked(body, log, body.blocked) : releaseTurn(db, body))
     relay.kick()
     const turn = await findTurn(db, body.turnId)
     log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker released a turn')
     return { result: released ? ('released' as const) : ('superseded' as const) }
-  })
+  }
 
-  app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishResult } } }, async request => {
+  async function finish(request: Call<Omit<FinishBody, 'digest'> & { digest?: string }>) {
     const { epoch, claimId: claim, outcome, n, digest } = request.body
     const turn = await findReached(request, request.body.turnId)
     if (!turn) return { result: 'superseded' as const }
-    const { result, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
+    const { result, leavesWork } = await ending.finish({
+      turn,
+      epoch,
+      claim,
+      outcome,
+      appended: n,
+      ...(digest !== undefined && { digest }),
+    })
     if (failpoint) await failpoint('answering')
     if (leavesWork) relay.kick()
     else backlog.noteEnd()
     return { result }
-  })
+  }
 
   /** A worker is about to end because of this turn. */
-  async function endBlocked(holding: Holding, { ms, stack }: NonNullable<ReleaseBody['blocked']>): Promise<boolean> {
+  async function endBlocked(holding: Holding, log: Caller['log'], { ms, stack }: NonNullable<ReleaseBody['blocked']>): Promise<boolean> {
     const turn = await findTurn(db, holding.turnId)
     if (!turn || !(await deaths.count(turn, 'dead', isHeldUnder(holding)))) return false
     metrics.blocked.inc()
-    scope.log.error({ ...aboutTurn(turn), worker: turn.worker, blockedMs: ms, stack }, 'a turn blocked the event loop of its worker')
+    log.error({ ...aboutTurn(turn), worker: turn.worker, blockedMs: ms, stack }, 'a turn blocked the event loop of its worker')
     return true
   }
 }

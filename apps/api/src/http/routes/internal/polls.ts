@@ -17,21 +17,21 @@ export function pollRoutes(scope: FastifyInstance, services: Services): void {
     const reach = reachOf(principal)
     await requireServed(db, reach, body.agents)
     const reaches = async (turnId: TurnId) => (await turnsWithin(db, reach, [turnId])).has(turnId)
-    return { turn: await polls.next({ agents: body.agents, reaches }, patience(reply, body.waitMs)) }
+    return { turn: await polls.next({ agents: body.agents, reaches }, patience(services, reply, body.waitMs)) }
   })
 
   app.post('/hints', { config, schema: { tags, body: hintsBody, response: { 200: hintsResult } } }, async ({ body, principal }, reply) => {
-    const { over, answered } = await hints.next(principal.key, body.worker, patience(reply, body.waitMs))
+    const { over, answered } = await hints.next(principal.key, body.worker, patience(services, reply, body.waitMs))
     const within = await turnsWithin(db, reachOf(principal), [...over, ...answered])
     return { over: over.filter(turnId => within.has(turnId)), answered: answered.filter(turnId => within.has(turnId)) }
   })
+}
 
-  /** Fires when the time is up, or the worker is gone. */
-  function patience(reply: FastifyReply, waitMs: number): AbortSignal {
-    if (services.isDraining()) throw new RivuletError('draining', 'This process is stopping')
-    reply.hasWaited = true
-    const gone = new AbortController()
-    reply.raw.once('close', () => gone.abort())
-    return AbortSignal.any([gone.signal, keepSignal(AbortSignal.timeout(waitMs))])
-  }
+/** Fires when the time is up, or the worker is gone. */
+export function patience({ isDraining }: Pick<Services, 'isDraining'>, reply: FastifyReply, waitMs: number): AbortSignal {
+  if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
+  reply.hasWaited = true
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort())
+  return AbortSignal.any([gone.signal, keepSignal(AbortSignal.timeout(waitMs))])
 }

@@ -9,33 +9,30 @@ import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { isInstallations } from '../../../access/principal.ts'
 
-const atOnce = { call: 2, beat: 4, poll: 500 } as const
+const atOnce = { call: 2, beat: 4, poll: 500, watch: 500 } as const
+/** A `watch` is a heartbeat that waits for news: polls of turns must not hold it up. */
 type Kind = keyof typeof atOnce
 
 /** Calls of one kind that may wait. A worker has up to 64 under way, and gives up after 10 s. */
 const maxWaiting = 1_000
 
-/** Every other call is a `call`. */
-const kinds: Readonly<Record<string, Kind | null>> = {
-  heartbeat: 'beat',
-  hello: 'beat',
-  next: 'poll',
-  hints: 'poll',
-  file: null,
-  files: null,
-}
+/** By the last part of a path. Every other call is a `call`, and null has no share. */
+export type CallKinds = Readonly<Record<string, Kind | null>>
 
-export function shareAmongTenants(scope: FastifyInstance): void {
+/** Returns what makes the routes of a scope take part. */
+export function createTenantShares(): (scope: FastifyInstance, kinds: CallKinds) => void {
   const lines = new Map<string, Line>()
-  scope.addHook('onRequest', async ({ principal, routeOptions: { url = '' } }, { raw }) => {
-    const call = url.slice(url.lastIndexOf('/') + 1)
-    const kind = call in kinds ? kinds[call] : 'call'
-    if (!kind || isInstallations(principal)) return
-    const name = `${kind} ${principal.tenant}`
-    const line = lines.get(name) ?? new Line(atOnce[kind], () => lines.delete(name))
-    lines.set(name, line)
-    await line.enter(raw)
-  })
+  return (scope, kinds) => {
+    scope.addHook('onRequest', async ({ principal, routeOptions: { url = '' } }, { raw }) => {
+      const call = url.slice(url.lastIndexOf('/') + 1)
+      const kind = call in kinds ? kinds[call] : 'call'
+      if (!kind || isInstallations(principal)) return
+      const name = `${kind} ${principal.tenant}`
+      const line = lines.get(name) ?? new Line(atOnce[kind], () => lines.delete(name))
+      lines.set(name, line)
+      await line.enter(raw)
+    })
+  }
 }
 
 /** A place is held until the response is written or its connection is closed. */

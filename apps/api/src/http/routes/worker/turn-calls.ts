@@ -1,0 +1,97 @@
+/** What a worker stores and reads while a turn runs: steps, waits, children, inputs that join, usage, and the history. */
+import {
+  claimHeaders,
+  historyResult,
+  RivuletError,
+  usageResult,
+  workerAskBody,
+  workerAskResult,
+  workerHistoryQuery,
+  workerSpawnBody,
+  workerSpawnResult,
+  workerStepBody,
+  workerStepResult,
+  workerTakeBody,
+  workerTakeResult,
+  workerUsageBody,
+  workerWaitsResult,
+} from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { taskNotFound } from '../../../store/connection/tenant.ts'
+import { config } from '../internal/held-turns.ts'
+import type { WorkerCalls } from '../internal/internal.ts'
+import { tags } from './claims.ts'
+import type { ComposedTurns } from './composed-turns.ts'
+import { callOf } from './leases.ts'
+
+export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: WorkerCalls, turns: ComposedTurns): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  const step = { tags, body: workerStepBody, response: { 200: workerStepResult } }
+  app.post('/step', { ...steps.largeBody, config, schema: step }, async request => {
+    const { turn, claim, name, durationMs, records, ...memory } = request.body
+    const body = { turnId: turn, claimId: claim, name, memory: JSON.stringify(memory), durationMs, usage: records }
+    return steps.step(callOf(request, body))
+  })
+
+  app.post('/usage', { config, schema: { tags, body: workerUsageBody, response: { 200: usageResult } } }, async request => {
+    const { turn, claim, records } = request.body
+    return steps.usage(callOf(request, { turnId: turn, claimId: claim, records }))
+  })
+
+  app.post('/take', { config, schema: { tags, body: workerTakeBody, response: { 200: workerTakeResult } } }, async request => {
+    const { turn, claim, after, upTo } = request.body
+    const read = await (await turns.of(request, request.body))?.read()
+    if (!read) return { joined: null }
+    const maxBytes = Math.max(0, read.composer.room())
+    return steps.take(callOf(request, { turnId: turn, claimId: claim, after, ...(upTo !== undefined && { upTo }), maxBytes }))
+  })
+
+  app.post('/ask', { config, schema: { tags, body: workerAskBody, response: { 200: workerAskResult } } }, async request => {
+    const { turn, claim, waits: wanted } = request.body
+    const composition = await turns.of(request, request.body)
+    const read = await composition?.read()
+    if (!composition || !read) return { result: 'superseded' as const }
+    if (read.place !== 'current') {
+      const place = await turns.continueAt(request, request.body)
+      return place ? { result: 'gap' as const, ...place } : { result: 'superseded' as const }
+    }
+    const index = composition.firstIndex() + read.composer.nextIndex()
+    const asked = await waits.ask(callOf(request, { turnId: turn, claimId: claim, waits: wanted.map(wait => ({ ...wait, index })) }))
+    if (asked.result !== 'asked') return asked
+    return { result: 'asked' as const, waits: asked.waits, isInLog: asked.isTold }
+  })
+
+  app.post('/spawn', { config, schema: { tags, body: workerSpawnBody, response: { 200: workerSpawnResult } } }, async request => {
+    const { turn, claim, children } = request.body
+    const spawned = await waits.spawn(callOf(request, { turnId: turn, claimId: claim, children }))
+    if (spawned.result !== 'spawned') return spawned
+    const { isTold: isInLog, ...result } = spawned
+    return { ...result, isInLog }
+  })
+
+  app.get('/waits', { config, schema: { tags, headers: claimHeaders, response: { 200: workerWaitsResult } } }, async request => {
+    const found = await waits.waits(callOf(request, claimOf(request)))
+    if (!found.waits) throw taskNotFound()
+    return { waits: found.waits }
+  })
+
+  const history = { tags, headers: claimHeaders, querystring: workerHistoryQuery, response: { 200: historyResult } }
+  app.get('/history', { config, schema: history }, async request => {
+    const { after, child } = request.query
+    const own = { ...claimOf(request), ...(after !== undefined && { after }) }
+    if (child !== undefined) return waits.child(callOf(request, { ...own, name: child }))
+    const page = await steps.history(callOf(request, own))
+    const composition = await turns.of(request, { turn: own.turnId, claim: own.claimId, epoch: 1 })
+    const before = composition?.firstIndex() ?? 0
+    const data = page.data.filter(({ index }) => index < before)
+    return { data, nextCursor: data.length < page.data.length ? null : page.nextCursor }
+  })
+}
+
+export function claimOf({ headers }: Pick<FastifyRequest, 'headers'>) {
+  const head = claimHeaders.safeParse(headers)
+  if (!head.success) throw new RivuletError('validation_failed', 'X-Turn-Id and X-Claim-Id must name a turn and its claim')
+  return { turnId: head.data['x-turn-id'], claimId: head.data['x-claim-id'] }
+}

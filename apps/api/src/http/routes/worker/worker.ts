@@ -1,0 +1,47 @@
+/** The public protocol of workers: the same calls as those of `/internal`, with a server that composes the events from the worker's updates. */
+import { workerAppendBody, workerAppendResult } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { Services } from '../../services.ts'
+import { createStaticFile, type StaticFile, sendStatic } from '../../static-files.ts'
+import { throwIfFull } from '../internal/appends.ts'
+import { config } from '../internal/held-turns.ts'
+import type { WorkerCalls } from '../internal/internal.ts'
+import { tags, workerClaimRoutes } from './claims.ts'
+import { ComposedTurns } from './composed-turns.ts'
+import { workerProtocolFileRoutes } from './files.ts'
+import { workerLeaseRoutes } from './leases.ts'
+import { workerTurnRoutes } from './turn-calls.ts'
+
+const prefix = '/worker/v1'
+
+export function workerRoutes(scope: FastifyInstance, services: Services, calls: WorkerCalls): void {
+  const turns = new ComposedTurns(services, calls)
+  calls.share(scope, { hello: 'beat', heartbeat: 'watch', claim: 'poll', files: null, ':id': null })
+  workerClaimRoutes(scope, services, calls, turns)
+  workerLeaseRoutes(scope, services, calls, turns)
+  workerTurnRoutes(scope, calls, turns)
+  workerProtocolFileRoutes(scope, services, calls)
+  const { limits } = services.config
+  const largeBody = { bodyLimit: 2 * limits.turnBytes + limits.bodyBytes, onRequest: calls.held.requireHolder(limits.bodyBytes) }
+  const schema = { tags, body: workerAppendBody, response: { 200: workerAppendResult } }
+  scope.withTypeProvider<ZodTypeProvider>().post('/append', { ...largeBody, config, schema }, async request => {
+    const appended = request.body.appends.map(one => turns.append(request, one))
+    return { results: await Promise.all(appended).catch(throwIfFull) }
+  })
+}
+
+/** The part of the API's description that is about these routes. */
+export function describeWorkerProtocol(app: FastifyInstance): void {
+  let description: Promise<StaticFile> | null = null
+  app.get(`${prefix}/openapi.json`, { schema: { hide: true } }, async (_, reply) => {
+    description ??= createStaticFile('application/json; charset=utf-8', JSON.stringify(describe(app)))
+    return sendStatic(reply, await description)
+  })
+}
+
+function describe(app: FastifyInstance): object {
+  const { paths = {}, ...rest } = app.swagger() as { paths?: Record<string, object>; info: object }
+  const own = Object.entries(paths).filter(([path]) => path.startsWith(`${prefix}/`))
+  return { ...rest, info: { ...rest.info, title: 'The worker protocol of Rivulet' }, paths: Object.fromEntries(own) }
+}

@@ -1,0 +1,199 @@
+/**
+ * Composes the events of one turn from the updates of a worker that speaks the public protocol, and appends them.
+ *
+ * Its numbers count updates: the log keeps the number of the last one beside the events, and takes both or neither. So whatever this process knows can be
+ * read from the log again, and any other API process may take the next append. A refused append leaves nothing behind: what was composed is dropped.
+ */
+import { type Append, type AppendResult, type EncodedEvent, encodeEvent, type LogReader } from '@rivulet/broker'
+import {
+  type ComposedTurn,
+  type Cursor,
+  createTurnComposer,
+  type Event,
+  formatCursor,
+  type Limits,
+  type Message,
+  RivuletError,
+  type TurnComposer,
+  type WorkerUpdate,
+  workerUpdateSchema,
+} from '@rivulet/protocol'
+import { decodeEntry, readLog } from '../../log/log-fold.ts'
+
+export type CompositionDeps = {
+  reader: LogReader
+  append: (append: Append) => Promise<AppendResult>
+  limits: Pick<Limits, 'deltaBytes' | 'turnBytes' | 'jsonDepth'>
+}
+
+/** `lost`: the log has lost entries. It continues only in a later epoch, in which the worker sends everything again. */
+type Place = 'current' | 'lost' | 'fenced'
+
+/** `next` is the number of the next update. With an error, nothing was written: it is about the update `at`. */
+export type Composed = { result: AppendResult | 'lost' | 'invalid'; next: number; at?: number; error?: RivuletError }
+
+/** The server alone writes that a turn begins, waits or ends. */
+export const workerEvents = new Set<Event['type']>([
+  ...(['message.started', 'message.delta', 'message.replaced', 'message.finished'] as const),
+  ...(['state.changed', 'turn.joined', 'custom'] as const),
+])
+
+/** Appends that another process may have made meanwhile are read from the log; a worker sends one at a time, so a second try finds nothing new. */
+const tries = 3
+
+export class TurnComposition {
+  readonly epoch: number
+  readonly #turn: ComposedTurn
+  readonly #deps: CompositionDeps
+  #composer: TurnComposer
+  /** The number of the last update in the log, as far as it was read, and the cursor up to which it was read. */
+  #number = 0
+  #cursor: Cursor
+  /** How many entries after the cursor are of this composer itself. */
+  #own = 0
+  #queue: Promise<unknown> = Promise.resolve()
+
+  constructor(turn: ComposedTurn, epoch: number, deps: CompositionDeps) {
+    this.epoch = epoch
+    this.#turn = turn
+    this.#deps = deps
+    this.#cursor = formatCursor(epoch, 0)
+    this.#composer = this.#newComposer()
+  }
+
+  /** The updates from number `first` on. Those that the log has are not written again. */
+  append(first: number, updates: readonly unknown[]): Promise<Composed> {
+    return this.#inTurn(async () => {
+      for (let attempt = 1; attempt <= tries; attempt += 1) {
+        const composed = await this.#try(first, updates)
+        if (composed) return composed
+      }
+      throw new RivuletError('dependency_unavailable', 'The log of this turn changed while it was appended to; retry')
+    })
+  }
+
+  /** What the log has of the turn, once this process has read it. */
+  read(): Promise<{ place: Place; number: number; composer: TurnComposer }> {
+    return this.#inTurn(async () => {
+      const place = await this.#catchUp()
+      return { place, number: this.#number, composer: this.#composer }
+    })
+  }
+
+  firstIndex(): number {
+    return this.#turn.firstIndex
+  }
+
+  kept(): readonly Message[] {
+    return this.#turn.kept ?? []
+  }
+
+  /** One call at a time, because each continues where the one before it ended. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work)
+    this.#queue = result.catch(() => {})
+    return result
+  }
+
+  /** Null when the log has moved on: then it has to be tried again from there. */
+  async #try(first: number, updates: readonly unknown[]): Promise<Composed | null> {
+    if (first > this.#number + 1) {
+      const place = await this.#catchUp()
+      if (place !== 'current') return { result: place, next: 1 }
+      if (first > this.#number + 1) return { result: 'gap', next: this.#number + 1 }
+    }
+    const skipped = Math.min(this.#number + 1 - first, updates.length)
+    const fresh = updates.slice(skipped)
+    const events: Event[] = []
+    for (const [i, update] of fresh.entries()) {
+      try {
+        events.push(...this.#compose(update))
+      } catch (error) {
+        if (!(error instanceof RivuletError)) throw error
+        const next = this.#number + 1
+        this.#forget()
+        return { result: error.code === 'output_too_large' ? 'full' : 'invalid', next, at: next + i, error }
+      }
+    }
+    return this.#write(events.map(encodeEvent), fresh.length, skipped > 0)
+  }
+
+  async #write(entries: EncodedEvent[], count: number, hasSkipped: boolean): Promise<Composed | null> {
+    const { task } = this.#turn
+    const last = this.#number + count
+    const append = { task, epoch: this.epoch, first: this.#number + 1, last, entries }
+    const result = await this.#deps.append(append).catch(error => {
+      // The entries may be in the log.
+      this.#forget()
+      throw error
+    })
+    if (result === 'ok' || (result === 'duplicate' && count === 0)) {
+      this.#number = last
+      this.#own += entries.length
+      return { result: count === 0 && hasSkipped ? 'duplicate' : 'ok', next: last + 1 }
+    }
+    this.#forget()
+    if (result === 'fenced' || result === 'closed' || result === 'full') return { result, next: last - count + 1 }
+    const place = await this.#catchUp()
+    return place === 'current' ? null : { result: place, next: 1 }
+  }
+
+  #compose(given: unknown): Event[] {
+    const update = parsed(given)
+    switch (update.type) {
+      case 'state': {
+        const { version, type: _, ...change } = update
+        const { version: known } = this.#composer.state()
+        if (version <= known) return []
+        if (version > known + 1) throw new RivuletError('bad_event', `The next version of the state is ${known + 1}`)
+        return this.#composer.changeState(change)
+      }
+      case 'join':
+        return this.#composer.join(update.turn, update.inputs)
+      case 'custom':
+        return this.#composer.compose(update)
+      default:
+        return update.index < this.kept().length ? [] : this.#composer.compose(update, { strict: true })
+    }
+  }
+
+  async #catchUp(): Promise<Place> {
+    const { task, turn, attempt } = this.#turn
+    const log = await this.#deps.reader.state(task)
+    if (!log || log.isStale || log.epoch < this.epoch || (log.epoch === this.epoch && log.number < this.#number)) return 'lost'
+    if (log.epoch > this.epoch) return 'fenced'
+    if (log.number === this.#number) return 'current'
+    for await (const page of readLog(this.#deps.reader, task, this.#cursor, log.cursor)) {
+      for (const entry of page) {
+        const event = entry.cursor === this.#cursor ? null : decodeEntry(task, entry)
+        if (!event || !workerEvents.has(event.type) || event.turn !== turn || event.attempt !== attempt) continue
+        if (this.#own > 0) this.#own -= 1
+        else this.#composer.adopt(event)
+      }
+    }
+    this.#cursor = log.cursor
+    this.#own = 0
+    this.#number = log.number
+    return 'current'
+  }
+
+  #forget(): void {
+    this.#composer = this.#newComposer()
+    this.#number = 0
+    this.#own = 0
+    this.#cursor = formatCursor(this.epoch, 0)
+  }
+
+  #newComposer(): TurnComposer {
+    return createTurnComposer(this.#turn, { limits: this.#deps.limits })
+  }
+}
+
+/** The composer checks most updates itself, in the same way and faster. */
+function parsed(given: unknown): WorkerUpdate {
+  const { type } = (given ?? {}) as { type?: unknown }
+  if (type === 'start' || type === 'delta' || type === 'full' || type === 'done' || type === 'custom') return given as WorkerUpdate
+  const found = workerUpdateSchema.safeParse(given)
+  if (found.success) return found.data
+  throw new RivuletError('bad_event', 'An update is a start, delta, full, done, custom, state or join with its fields')
+}

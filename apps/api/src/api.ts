@@ -130,10 +130,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const channels = createChannels(pushed)
   const hints = createWorkerHints({ channels, keys: redisKeys })
   let blocking: RedisConnection | null = null
-  const polls = createTurnPolls((agent, run) => {
+  const polls = createTurnPolls((queue, run) => {
     // Only for workers without Redis.
     blocking ??= connectRedis('blocking', { url: config.redisUrl, onError })
-    return createTurnConsumer({ agent, redis: blocking, keys: redisKeys, concurrency: 1, run, onError })
+    return createTurnConsumer({ queue, redis: blocking, keys: redisKeys, concurrency: 1, run, onError })
   })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>

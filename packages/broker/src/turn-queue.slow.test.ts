@@ -59,7 +59,7 @@ async function consume(direct: Redis, blocking: RedisConnection) {
     taken.push(turnId)
     return 'done' as const
   }
-  const consumer = createTurnConsumer({ agent: 'a', redis: blocking, keys, concurrency: 1, run, onError })
+  const consumer = createTurnConsumer({ queue: 'a', redis: blocking, keys, concurrency: 1, run, onError })
   onTestFinished(async () => {
     await consumer.close()
     await queue.close()

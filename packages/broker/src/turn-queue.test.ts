@@ -181,7 +181,7 @@ function openQueue() {
     }
     const connection = connect()
     connections.push(connection)
-    const consumer = createTurnConsumer({ agent, redis: connection, keys, concurrency, run, onError })
+    const consumer = createTurnConsumer({ queue: agent, redis: connection, keys, concurrency, run, onError })
     onTestFinished(() => consumer.close())
     return { taken, setConcurrency: consumer.setConcurrency }
   }

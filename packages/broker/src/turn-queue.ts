@@ -11,6 +11,7 @@ import type { Keys } from './keys.ts'
 
 export type Dispatch = {
   turnId: TurnId
+  /** The name of the queue. */
   agent: string
   /** How often the turn was dispatched before; a new dispatch is a new job. */
   dispatch: number
@@ -101,18 +102,18 @@ export function createTurnQueue({
 }
 
 /**
- * Takes an agent's turns, up to `concurrency` at a time. `run` says what becomes of the job: where the process has no room for its turn after
+ * Takes the turns of a queue, up to `concurrency` at a time. `run` says what becomes of the job: where the process has no room for its turn after
  * all, or the turn is not due yet, it goes back to the queue. `redis` is a `blocking` connection; it stays the caller's.
  */
 export function createTurnConsumer({
-  agent,
+  queue,
   redis,
   keys,
   concurrency,
   run,
   onError,
 }: {
-  agent: string
+  queue: string
   redis: RedisConnection
   keys: Keys
   concurrency: number
@@ -121,7 +122,7 @@ export function createTurnConsumer({
 }): TurnConsumer {
   let active = 0
   let limit = concurrency
-  const worker = new Worker<JobData>(agent, process, {
+  const worker = new Worker<JobData>(queue, process, {
     connection: redis,
     prefix: keys.queuePrefix,
     concurrency,

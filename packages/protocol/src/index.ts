@@ -246,6 +246,7 @@ export {
   heartbeatBody,
   heartbeatResult,
   helloBody,
+  helloResult,
   hintsBody,
   hintsResult,
   historyBody,

@@ -21,6 +21,7 @@ import {
   type Hello,
   type Hints,
   type Holding,
+  helloResult,
   hintsResult,
   historyResult,
   isErrorCode,
@@ -92,8 +93,9 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     files: createFileCalls({ requests, key }),
   }
 
-  async function hello(body: Hello): Promise<void> {
-    await ask('hello', body, z.object({}))
+  /** Returns, by agent, the queues that are named otherwise. */
+  async function hello(body: Hello): Promise<Record<string, string>> {
+    return (await ask('hello', body, helloResult)).queues ?? {}
   }
 
   /** Sent once: the caller decides how long it retries. */

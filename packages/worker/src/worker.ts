@@ -125,7 +125,7 @@ export function createWorker(options: WorkerOptions): Worker {
   let jobs = 0
   const isolated = isolation?.turnId ? decodeIsolatedTurn(isolation.turnId) : null
   const announced = agents.map(({ name, description, settings }) => ({ name, description, ...settings }))
-  const hello = { worker: id, version, slots: concurrency, agents: announced }
+  const hello = { worker: id, takesQueues: true as const, version, slots: concurrency, agents: announced }
   const leases = startLeaseThread({
     ...{ url, key, worker: id, hello: isolated ? null : hello, heartbeatMs, watchdogMs },
     onBeatFailed: reason => log.warn({ reason }, 'heartbeat failed'),
@@ -146,12 +146,12 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function start(): Promise<void> {
     // Register first: callers cannot create tasks for an unknown agent, and a turn that is taken before could not be claimed.
-    await greetServer(hello, { server, log, stopping: stopping.signal })
+    const queues = await greetServer(hello, { server, log, stopping: stopping.signal })
     if (stopping.signal.aborted) return
     const warning = await transport.ready(stopping.signal)
     if (warning) log.warn({}, warning)
     const names = agents.map(({ name }) => name)
-    intake = transport.take(names, slots.roomOf, run)
+    intake = transport.take({ agents: names, queues }, slots.roomOf, run)
     log.info({ worker: id, agents: names, concurrency }, 'worker is ready')
   }
 

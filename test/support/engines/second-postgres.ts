@@ -38,7 +38,16 @@ export async function startSecondPostgres(): Promise<SecondPostgres> {
         for (const { name, last } of sequences) await target.query('select setval($1, $2)', [name, last])
         for (const { name } of tables) {
           const { rows } = await source.query<{ all: string }>(`select coalesce(json_agg(t), '[]')::text as all from ${name} t`)
-          await target.query(`insert into ${name} select * from json_populate_recordset(null::${name}, $1)`, [rows[0]?.all])
+          // As a dump does: columns that Postgres generates are left out.
+          const { rows: columns } = await target.query<{ names: string }>(
+            `select string_agg(quote_ident(attname), ', ' order by attnum) as names from pg_attribute
+             where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''`,
+            [name],
+          )
+          const names = columns[0]?.names
+          await target.query(`insert into ${name} (${names}) select ${names} from json_populate_recordset(null::${name}, $1)`, [
+            rows[0]?.all,
+          ])
         }
       }),
     )

@@ -1,6 +1,6 @@
 /**
  * What this process knows of the turns that wait for a share of their agent's workers. It is read once a second and kept up to date by this process's
- * own sends, picks and claims in between.
+ * own sends, picks and claims in between. Agents are known by their queues, because tenants may have agents of one name.
  *
  * While no turn of an agent waits and its queue is short, a new turn needs no rank: it is sent directly. So is a turn of a key that has no waiting turn, while
  * a slot is free. A process that knows too little only sends a few turns too early; a limit holds all the same, because no turn of a limited agent is claimed
@@ -8,7 +8,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../store/connection/database.ts'
-import { limitedAgents, type Picking, queuedByAgent, type Share, waitingAgents } from '../store/turns/pick-turns.ts'
+import { limitedAgents, namedQueues, type Picking, queuedByAgent, type Share, waitingAgents } from '../store/turns/pick-turns.ts'
 
 /** How many turns of an agent may be in the queue, beside those that run: enough that no worker waits for the next pick. */
 export const queueAhead = 64
@@ -34,7 +34,7 @@ export type Backlog = {
   noteClaim(share: Share): void
   /** What a pick has left. */
   notePick(agent: string, left: Omit<Picking, 'picked'>): void
-  /** By agent with waiting turns: the slots that are free for turns of other keys. */
+  /** By queue with waiting turns: the slots that are free for turns of other keys. */
   spareSlots(): ReadonlyMap<string, number>
   close(): Promise<void>
 }
@@ -55,19 +55,26 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: (agent: str
   let claims = new Map<string, number>()
   let lastClaims = claims
   let limited: ReadonlySet<string> = new Set()
+  /** By tenant and agent, or by agent for a shared one. */
+  let queues: ReadonlyMap<string, string> = new Map()
   const watching = watch()
   return { takeDirect, keepsSpare, noteSent, noteClaim, noteEnd, notePick, spareSlots, close }
 
   /** Counted at once: of many requests that come together, only the first may be sent directly. */
-  function takeDirect(share: Share): number | null {
-    const { agent, tenant } = share
-    if (limited.has(limitName(tenant, agent)) || (queued.get(agent) ?? 0) >= queueAhead) return null
+  function takeDirect(wanted: Share): number | null {
+    const share = inQueue(wanted)
+    const { agent } = share
+    if (limited.has(limitName(wanted.tenant, wanted.agent)) || (queued.get(agent) ?? 0) >= queueAhead) return null
     const line = lines.get(agent)
     if (line && !takeSpare(line, share)) return null
     noteSent(agent)
     const rank = (direct.get(shareName(share)) ?? 0) + 1
     direct.set(shareName(share), rank)
     return rank
+  }
+
+  function inQueue({ agent, tenant, concurrencyKey }: Share): Share {
+    return { agent: queues.get(limitName(tenant, agent)) ?? queues.get(agent) ?? agent, tenant, concurrencyKey }
   }
 
   function takeSpare(line: Line, share: Share): boolean {
@@ -90,7 +97,8 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: (agent: str
     queued.set(agent, (queued.get(agent) ?? 0) + 1)
   }
 
-  function noteClaim(share: Share): void {
+  function noteClaim(claimed: Share): void {
+    const share = inQueue(claimed)
     const { agent } = share
     const left = Math.max(0, (queued.get(agent) ?? 0) - 1)
     queued.set(agent, left)
@@ -125,7 +133,8 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: (agent: str
   }
 
   async function sample(): Promise<void> {
-    const [counts, agents, pairs] = await Promise.all([queuedByAgent(db), waitingAgents(db), limitedAgents(db)])
+    const read = [queuedByAgent(db), waitingAgents(db), limitedAgents(db), namedQueues(db)] as const
+    const [counts, agents, pairs, named] = await Promise.all(read)
     queued.clear()
     for (const { agent, count } of counts) queued.set(agent, count)
     if (queued.size === 0) direct.clear()
@@ -134,6 +143,7 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: (agent: str
     for (const [agent, at] of sharedAt) if (performance.now() - at >= sharedMs) sharedAt.delete(agent)
     lastClaims = claims
     claims = new Map()
+    queues = new Map(named.map(({ queue, agent, tenant }) => [tenant === null ? agent : limitName(tenant, agent), queue]))
     limited = new Set(pairs.map(({ tenant, agent }) => limitName(tenant, agent)))
     // Room may have come by what no process notices: a worker that died, a minute that passed, an agent that goes on.
     noteEnd()

@@ -12,13 +12,13 @@ const patience = () => new AbortController().signal
 test('a poll gets one turn of its agents, and its job is done when the turn is claimed', async () => {
   const { polls, bring } = open()
   const [first, second] = [
-    polls.next({ agents: ['a', 'b'], reaches: always }, patience()),
-    polls.next({ agents: ['b'], reaches: always }, patience()),
+    polls.next({ queues: ['a', 'b'], reaches: always }, patience()),
+    polls.next({ queues: ['b'], reaches: always }, patience()),
   ]
   const job = bring('b', 'one')
-  expect(await first).toEqual({ agent: 'b', turnId: 'one' })
+  expect(await first).toEqual({ queue: 'b', turnId: 'one' })
   const other = bring('b', 'two')
-  expect(await second).toEqual({ agent: 'b', turnId: 'two' })
+  expect(await second).toEqual({ queue: 'b', turnId: 'two' })
   expect(await bring('b', 'three')).toEqual({ backInMs: 20 })
   polls.settle('one', 'done')
   polls.settle('two', { backInMs: 700 })
@@ -27,7 +27,7 @@ test('a poll gets one turn of its agents, and its job is done when the turn is c
 
 test('a turn that is not claimed goes back to the queue, because the reply may be lost', async () => {
   const { polls, bring } = open()
-  const poll = polls.next({ agents: ['a'], reaches: always }, patience())
+  const poll = polls.next({ queues: ['a'], reaches: always }, patience())
   const job = bring('a', 'one')
   await poll
   await vi.advanceTimersByTimeAsync(5_000)
@@ -36,11 +36,11 @@ test('a turn that is not claimed goes back to the queue, because the reply may b
 
 test('a turn out of the reach of every open poll goes back, and the polls stay open', async () => {
   const { polls, bring } = open()
-  const strange = polls.next({ agents: ['a'], reaches: async () => false }, patience())
+  const strange = polls.next({ queues: ['a'], reaches: async () => false }, patience())
   expect(await bring('a', 'one')).toEqual({ backInMs: 1_000 })
-  const poll = polls.next({ agents: ['a'], reaches: always }, patience())
+  const poll = polls.next({ queues: ['a'], reaches: always }, patience())
   void bring('a', 'one')
-  expect(await poll).toEqual({ agent: 'a', turnId: 'one' })
+  expect(await poll).toEqual({ queue: 'a', turnId: 'one' })
   await polls.close()
   expect(await strange).toBeNull()
 })
@@ -48,8 +48,8 @@ test('a turn out of the reach of every open poll goes back, and the polls stay o
 test('as many jobs are taken as polls are open and turns are not claimed yet, and the consumer of an agent without polls is closed', async () => {
   const { polls, bring, limits, closed } = open()
   const leaving = new AbortController()
-  const poll = polls.next({ agents: ['a'], reaches: always }, patience())
-  void polls.next({ agents: ['a'], reaches: always }, leaving.signal)
+  const poll = polls.next({ queues: ['a'], reaches: always }, patience())
+  void polls.next({ queues: ['a'], reaches: always }, leaving.signal)
   await vi.advanceTimersByTimeAsync(20)
   const job = bring('a', 'one')
   await poll

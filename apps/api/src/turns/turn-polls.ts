@@ -6,28 +6,31 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobEnd, TurnConsumer } from '@rivulet/broker'
-import type { NextTurn, TurnId } from '@rivulet/protocol'
+import type { TurnId } from '@rivulet/protocol'
 
 /** How long a job waits for its claim. */
 const claimMs = 5_000
 /** Between a turn that is handed out and the next poll of its worker. A consumer is not resized for that. */
 const settleMs = 20
-/** How long the consumer of an agent is kept without a poll. */
+/** How long the consumer of a queue is kept without a poll. */
 const idleMs = 30_000
 /** How long consumers may take to close: Redis may be unavailable. */
 const closingMs = 3_000
 /** For a job whose turn no open poll may run. */
 const unreachedMs = 1_000
 
-export type Poll = { agents: readonly string[]; reaches: (turnId: TurnId) => Promise<boolean> }
+/** A turn that a poll gets, and the queue that it is from. */
+export type PolledTurn = { queue: string; turnId: TurnId }
 
-type OpenPoll = Poll & { settle: (turn: NextTurn) => void }
+export type Poll = { queues: readonly string[]; reaches: (turnId: TurnId) => Promise<boolean> }
+
+type OpenPoll = Poll & { settle: (turn: PolledTurn | null) => void }
 type Line = { consumer: TurnConsumer; polls: Set<OpenPoll>; handed: number; limit: number; idleSince: number }
 
 export type TurnPolls = ReturnType<typeof createTurnPolls>
 
-/** `consume` begins to take jobs of an agent, one at a time. */
-export function createTurnPolls(consume: (agent: string, run: (turnId: TurnId) => Promise<JobEnd>) => TurnConsumer) {
+/** `consume` begins to take jobs of a queue, one at a time. */
+export function createTurnPolls(consume: (queue: string, run: (turnId: TurnId) => Promise<JobEnd>) => TurnConsumer) {
   const lines = new Map<string, Line>()
   const claims = new Map<TurnId, (end: JobEnd) => void>()
   const closing = new AbortController()
@@ -35,12 +38,12 @@ export function createTurnPolls(consume: (agent: string, run: (turnId: TurnId) =
   const sweep = setInterval(closeIdle, idleMs / 2).unref()
   return { next, settle, close }
 
-  /** The next turn of one of the agents, or null when the signal fires first. */
-  function next(poll: Poll, signal: AbortSignal): Promise<NextTurn> {
+  /** The next turn of one of the queues, or null when the signal fires first. */
+  function next(poll: Poll, signal: AbortSignal): Promise<PolledTurn | null> {
     const over = AbortSignal.any([signal, closing.signal])
     if (over.aborted) return Promise.resolve(null)
     return new Promise(resolve => {
-      const own = poll.agents.map(lineOf)
+      const own = poll.queues.map(lineOf)
       const open: OpenPoll = { ...poll, settle: end }
       const giveUp = () => end(null)
       over.addEventListener('abort', giveUp)
@@ -50,7 +53,7 @@ export function createTurnPolls(consume: (agent: string, run: (turnId: TurnId) =
       }
       resizeSoon()
 
-      function end(turn: NextTurn): void {
+      function end(turn: PolledTurn | null): void {
         over.removeEventListener('abort', giveUp)
         for (const line of own) line.polls.delete(open)
         resizeSoon()
@@ -64,24 +67,24 @@ export function createTurnPolls(consume: (agent: string, run: (turnId: TurnId) =
     claims.get(turnId)?.(end)
   }
 
-  function lineOf(agent: string): Line {
-    const known = lines.get(agent)
+  function lineOf(queue: string): Line {
+    const known = lines.get(queue)
     if (known) return known
     const line: Line = {
       ...{ polls: new Set<OpenPoll>(), handed: 0, limit: 1, idleSince: performance.now() },
-      consumer: consume(agent, turnId => offer(agent, line, turnId)),
+      consumer: consume(queue, turnId => offer(queue, line, turnId)),
     }
-    lines.set(agent, line)
+    lines.set(queue, line)
     return line
   }
 
-  async function offer(agent: string, line: Line, turnId: TurnId): Promise<JobEnd> {
+  async function offer(queue: string, line: Line, turnId: TurnId): Promise<JobEnd> {
     for (const poll of [...line.polls]) {
       // A database that is unavailable must not cost the job.
       if (!(await poll.reaches(turnId).catch(() => false)) || !line.polls.has(poll)) continue
       line.handed += 1
       const claimed = untilClaimed(turnId)
-      poll.settle({ agent, turnId })
+      poll.settle({ queue, turnId })
       const end = await claimed
       line.handed -= 1
       resizeSoon()
@@ -121,9 +124,9 @@ export function createTurnPolls(consume: (agent: string, run: (turnId: TurnId) =
   }
 
   function closeIdle(): void {
-    for (const [agent, line] of lines) {
+    for (const [queue, line] of lines) {
       if (line.limit > 0 || line.polls.size > 0 || performance.now() - line.idleSince < idleMs) continue
-      lines.delete(agent)
+      lines.delete(queue)
       // It takes no job any more, even if Redis is unavailable and cannot be told.
       line.consumer.close().catch(() => {})
     }

@@ -67,6 +67,8 @@ export const agentSettingsSchema = z.strictObject({
 
 export const helloBody = z.strictObject({
   worker: id,
+  /** It takes turns from the queues that the result names. Without it, its agents cannot have names that others have taken. */
+  takesQueues: z.literal(true).optional(),
   /** The release of its agents, else of its SDK. Older workers omit it, and `slots`. */
   version: z.string().min(1).max(100).optional(),
   /** Turns that it runs at a time, at most. */
@@ -76,6 +78,9 @@ export const helloBody = z.strictObject({
     .max(1_000)
     .refine(agents => new Set(agents.map(({ name }) => name)).size === agents.length, 'Agent names must be unique'),
 })
+
+/** `queues`: by agent, where the queue is named otherwise. Older servers omit it. */
+export const helloResult = z.object({ queues: z.record(agentNameSchema, z.string().max(200)).optional() })
 
 export const claimBody = z.strictObject({ worker: id, turnId: turnIdSchema, claimId: id })
 

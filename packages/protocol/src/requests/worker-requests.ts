@@ -38,7 +38,7 @@ const claimed = { turn: turnIdSchema, claim: id }
 const held = { ...claimed, epoch: z.int().min(1) }
 const number = z.int().min(0)
 
-export const workerHelloBody = z.strictObject({ protocol: z.int(), ...helloBody.shape })
+export const workerHelloBody = helloBody.omit({ takesQueues: true }).extend({ protocol: z.int() })
 export const workerHelloResult = z.object({
   protocol: z.int(),
   /** How long a silent worker keeps its turns, and how often it should renew them. */

@@ -98,7 +98,7 @@ export function createMemoryServer({
   let outcome: FinishBody['outcome'] | null = null
 
   const calls: TurnCalls = {
-    hello: async () => {},
+    hello: async () => ({}),
     claim: async () => claim(),
     reopen: async () => null,
     step: async ({ name, memory }) => {

@@ -17,7 +17,7 @@ test('a worker that is full again and again polls only while it has room, and ke
   )
   let used = 1
   const intake = transport.take(
-    ['echo'],
+    { agents: ['echo'], queues: {} },
     () => ({ used, most: 1 }),
     async () => 'done',
   )

@@ -52,7 +52,7 @@ export function createHttpTransport({ worker, server, log }: HttpTransportOption
     return (await Promise.all(calls)).flat()
   }
 
-  function take(...[agents, room, run]: Parameters<Transport['take']>): Intake {
+  function take(...[{ agents }, room, run]: Parameters<Transport['take']>): Intake {
     const stopping = new AbortController()
     const running = new Set<Promise<void>>()
     let hasRoom = () => {}

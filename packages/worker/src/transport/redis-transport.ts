@@ -29,9 +29,9 @@ export function createRedisTransport(options: RedisTransportOptions, { onOver, o
   redis.on('ready', onReconnect)
   return { append, ready: signal => requireFitRedis(redis, signal), take, close }
 
-  function take(...[agents, room, run]: Parameters<Transport['take']>): ReturnType<Transport['take']> {
+  function take(...[{ agents, queues }, room, run]: Parameters<Transport['take']>): ReturnType<Transport['take']> {
     const consumers = agents.map(agent => {
-      const own = { agent, redis: blocking, keys, concurrency: room(agent).most, onError }
+      const own = { queue: queues[agent] ?? agent, redis: blocking, keys, concurrency: room(agent).most, onError }
       return { agent, consumer: createTurnConsumer({ ...own, run: turnId => run(agent, turnId) }) }
     })
     return {

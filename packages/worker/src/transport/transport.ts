@@ -15,13 +15,16 @@ export type Intake = {
   close(): Promise<void>
 }
 
+/** Agents, and the names of those queues that are not named as their agents. */
+export type Wanted = { agents: readonly string[]; queues: Readonly<Record<string, string>> }
+
 export type Transport = {
   /** One result for each append, in order. Appends that were sent before are not written again. */
   append(appends: readonly TurnAppend[]): Promise<AppendResult[]>
   /** Resolves when turns can run, with a warning if there is one. Rejects if they never can. */
   ready(signal: AbortSignal): Promise<string | null>
   /** Takes turns of these agents while there is room, and runs them. */
-  take(agents: readonly string[], room: Room, run: (agent: string, turnId: TurnId) => Promise<JobEnd>): Intake
+  take(wanted: Wanted, room: Room, run: (agent: string, turnId: TurnId) => Promise<JobEnd>): Intake
   close(): void
 }
 

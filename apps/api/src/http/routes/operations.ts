@@ -12,7 +12,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { isInstallations } from '../../access/principal.ts'
-import { agentNames, listAgents } from '../../store/agents/agents.ts'
+import { agentLabels, listAgents } from '../../store/agents/agents.ts'
 import { listVersions } from '../../store/agents/versions.ts'
 import { listWorkers } from '../../store/agents/workers.ts'
 import { readActivity } from '../../store/reads/activity.ts'
@@ -71,14 +71,11 @@ export function operationRoutes(app: FastifyInstance, { unready }: Services): vo
 }
 
 /** The metrics cover all tenants. The keys of one tenant get them without the series of agents, models and versions that may be others'. */
-export function metricsRoute(scope: FastifyInstance, { metrics, sampleMetrics, databaseFor }: Services): void {
+export function metricsRoute(scope: FastifyInstance, { metrics, sampleMetrics, db }: Services): void {
   const config = { access: { scope: 'metrics' } } as const
   const text = { description: 'In the format of Prometheus', content: { 'text/plain': { schema: z.string() } } }
   scope.get('/metrics', { config, schema: { tags: ['operations'], response: { 200: text } } }, async ({ principal }, reply) => {
-    const [agents] = await Promise.all([
-      isInstallations(principal) ? null : agentNames(databaseFor(principal), principal.tenant),
-      sampleMetrics(),
-    ])
+    const [agents] = await Promise.all([isInstallations(principal) ? null : agentLabels(db, principal.tenant), sampleMetrics()])
     reply.header('content-type', metrics.registry.contentType)
     const text = await metrics.registry.metrics()
     return agents ? metricsOfAgents(text, new Set(agents)) : text

@@ -1,10 +1,11 @@
 /** The limits of a tenant for its agents, and the agents that it has paused. A row without a limit that is not paused is removed: it would be no row. */
 import { type AgentLimits, type AgentLimitsInput, RivuletError } from '@rivulet/protocol'
-import { and, asc, eq, isNull, or, sql } from 'drizzle-orm'
+import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { defaultTenant, isOf, type Tenant } from '../connection/tenant.ts'
 import { agents, limits } from '../schema.ts'
-import { isAgentOf, presentWorkers } from './agents.ts'
+import { moveTurns } from '../tasks/outbox.ts'
+import { findAgent, presentWorkers } from './agents.ts'
 
 type LimitsRow = typeof limits.$inferSelect
 
@@ -55,23 +56,24 @@ export async function pauseAgent(db: Database | Transaction, tenant: Tenant, age
  * @param db a connection of the server, because a tenant may not write the table of agents
  */
 export async function removeAgent(db: Database | Transaction, tenant: Tenant, agent: string, workerTimeoutMs: number): Promise<void> {
-  const isOwn = tenant === defaultTenant ? or(isNull(agents.tenant), eq(agents.tenant, tenant)) : eq(agents.tenant, tenant)
-  const [found] = await db
-    .select({ workers: presentWorkers(workerTimeoutMs).mapWith(Number), isOwn: sql<boolean>`${isOwn}` })
-    .from(agents)
-    .where(and(eq(agents.name, agent), isAgentOf(tenant)))
+  const found = await findAgent(db, tenant, agent)
   if (!found) throw unknownAgent()
-  if (!found.isOwn) throw new RivuletError('forbidden', 'All tenants share this agent; only the default tenant can remove it')
-  if (found.workers > 0) throw new RivuletError('agent_in_use', `Live workers run this agent: ${found.workers}; stop them first`)
-  await db.delete(agents).where(eq(agents.name, agent))
+  if (found.tenant !== tenant && !(found.tenant === null && tenant === defaultTenant))
+    throw new RivuletError('forbidden', 'All tenants share this agent; only the default tenant can remove it')
+  const [served] = await db
+    .select({ workers: presentWorkers(workerTimeoutMs).mapWith(Number) })
+    .from(agents)
+    .where(eq(agents.name, found.name))
+  if (served && served.workers > 0)
+    throw new RivuletError('agent_in_use', `Live workers run this agent: ${served.workers}; stop them first`)
+  await db.transaction(async tx => {
+    await tx.delete(agents).where(eq(agents.name, found.name))
+    await moveTurns(tx, found.tenant, agent)
+  })
 }
 
 async function requireAgent(db: Database | Transaction, tenant: Tenant, agent: string): Promise<void> {
-  const [known] = await db
-    .select({ name: agents.name })
-    .from(agents)
-    .where(and(eq(agents.name, agent), isAgentOf(tenant)))
-  if (!known) throw unknownAgent()
+  if (!(await findAgent(db, tenant, agent))) throw unknownAgent()
 }
 
 async function removeEmpty(db: Database | Transaction, tenant: Tenant, agent: string): Promise<void> {

@@ -4,7 +4,7 @@ import type { Database } from '../connection/database.ts'
 import { isDue, isNext } from '../turns/turn-states.ts'
 import { presentWorkers } from './agents.ts'
 
-/** `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */
+/** `agent` is the name of the queue. `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */
 export type AgentQueue = { agent: string; queued: number; oldestMs: number; running: number; workers: number }
 
 export async function readQueues(db: Database, workerTimeoutMs: number): Promise<AgentQueue[]> {
@@ -14,13 +14,14 @@ export async function readQueues(db: Database, workerTimeoutMs: number): Promise
       ${presentWorkers(workerTimeoutMs)} as workers
     from agents
     left join (
-      select tasks.agent, count(*) as queued, greatest(0, floor(extract(epoch from now() - min(turns.run_at)) * 1000)) as oldest
+      select queue_of(turns.tenant, tasks.agent) as agent, count(*) as queued, greatest(0, floor(extract(epoch from now() - min(turns.run_at)) * 1000)) as oldest
       from turns join tasks on tasks.id = turns.task
       where turns.status = 'queued' and ${sql.raw(isDue('turns'))} and not turns.canceling and ${sql.raw(isNext)}
-      group by tasks.agent
+      group by queue_of(turns.tenant, tasks.agent)
     ) due on due.agent = agents.name
     left join (
-      select tasks.agent, count(*) as running from turns join tasks on tasks.id = turns.task where turns.status = 'running' group by tasks.agent
+      select queue_of(turns.tenant, tasks.agent) as agent, count(*) as running from turns join tasks on tasks.id = turns.task
+      where turns.status = 'running' group by queue_of(turns.tenant, tasks.agent)
     ) active on active.agent = agents.name
     order by agents.name
   `)

@@ -16,7 +16,7 @@ type Row = { version: string; agents: string[] } & Record<'workers' | 'slots' | 
 export async function listVersions(db: Database, tenant: Tenant, workerTimeoutMs: number): Promise<WorkerVersion[]> {
   const { rows } = await db.execute<Row>(sql`
     with own as (
-      select ${agents.name} from ${agents} where ${isAgentOf(tenant)}
+      select ${agents.name}, ${agents.agent} from ${agents} where ${isAgentOf(tenant)}
     ), seen as (
       select version, slots, agents, seen_at, seen_at > ${msAgo(workerTimeoutMs)} as is_live from workers
       where version is not null and agents && array(select own.name from own)
@@ -24,7 +24,7 @@ export async function listVersions(db: Database, tenant: Tenant, workerTimeoutMs
       select version, count(*) filter (where is_live) as workers, sum(slots) filter (where is_live) as slots, max(seen_at) as seen_at
       from seen group by version
     ), served as (
-      select version, array_agg(distinct own.name order by own.name) as agents from seen join own on own.name = any(seen.agents) group by version
+      select version, array_agg(distinct own.agent order by own.agent) as agents from seen join own on own.name = any(seen.agents) group by version
     ), begun as (
       select version, count(*) filter (where turns.status = 'queued') as queued, count(*) filter (where turns.status = 'running') as running,
         count(*) filter (where turns.status = 'waiting') as waiting

@@ -11,9 +11,9 @@ const maxTurns = 50
 
 export async function listWorkers(db: Database, tenant: Tenant, leaseMs: number): Promise<Worker[]> {
   const { rows } = await db.execute<Row>(sql`
-    with own as (select ${agents.name} from ${agents} where ${isAgentOf(tenant)})
+    with own as (select ${agents.name}, ${agents.agent} from ${agents} where ${isAgentOf(tenant)})
     select workers.id, workers.version, workers.slots, workers.seen_at,
-      array(select served.name from unnest(workers.agents) with ordinality as served (name, place) join own using (name) order by place) as agents,
+      array(select own.agent from unnest(workers.agents) with ordinality as served (name, place) join own using (name) order by place) as agents,
       extract(epoch from now() - workers.seen_at) * 1000 as silent_ms,
       coalesce((
         select json_agg(json_build_object('task', task, 'turn', number, 'agent', agent, 'startedAt', started_at)) from (

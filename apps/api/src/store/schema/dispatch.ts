@@ -17,6 +17,7 @@ export const outbox = pgTable(
       .$type<TurnId>()
       .notNull()
       .references(() => turns.id, { onDelete: 'cascade' }),
+    /** The name of its queue. */
     agent: text().notNull().default(''),
     tenant: tenant(),
     /** The concurrency key of the task, or an empty text. */

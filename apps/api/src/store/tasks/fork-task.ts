@@ -33,7 +33,7 @@ export async function forkTask(
   const copy = await insertCopy(tx, source, last, request.name)
   const { input, params } = request
   if (!input) return { task: copy, turn: await turnOf(tx, copy.id, last.number), isNew: true, isQueued: false }
-  await checkTurnParams(tx, copy.agent, params)
+  await checkTurnParams(tx, copy.tenant, copy.agent, params)
   const turn = await queueTurn(tx, copy, { input, ...(params !== undefined && { params }), maxQueued, traceparent })
   return { task: await lockTask(tx, caller, copy.id), turn, isNew: true, isQueued: true }
 }

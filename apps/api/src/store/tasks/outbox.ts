@@ -8,10 +8,11 @@ import type { TaskId, TurnId } from '@rivulet/protocol'
 import { and, asc, eq, inArray, isNull, lt, lte, notInArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msUntil } from '../connection/moments.ts'
+import type { Tenant } from '../connection/tenant.ts'
 import { outbox, tasks, turns } from '../schema.ts'
 import { hasPinnedVersion, isNext } from '../turns/turn-states.ts'
 
-/** A turn that is sent to the queue, as people know it. */
+/** A turn that is sent to a queue, as people know it. `agent` is the name of the queue, which is that of the agent except where tenants share a name. */
 export type SentTurn = { task: TaskId; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
 
 /** `turn` is its id, where `number` is what people call it. `delayMs`: until it may run, as of when Postgres was asked. */
@@ -51,7 +52,7 @@ export async function drainOutbox(
     const rows = await tx
       .select({
         ...{ id: outbox.id, task: tasks.id, number: turns.number, delayMs },
-        ...{ turnId: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
+        ...{ turnId: turns.id, agent: outbox.agent, dispatch: turns.dispatch, priority: tasks.priority },
         ...{ attempt: turns.attempt, traceparent: turns.traceparent },
       })
       .from(outbox)
@@ -89,7 +90,8 @@ export async function dispatchedTurns(
   return db
     .select({
       ...{ turnId: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
-      ...{ agent: tasks.agent, dispatch: turns.dispatch, traceparent: turns.traceparent },
+      agent: sql<string>`queue_of(${turns.tenant}, ${tasks.agent})`,
+      ...{ dispatch: turns.dispatch, traceparent: turns.traceparent },
       hasPinnedVersion: sql<boolean>`${sql.raw(hasPinnedVersion)}`,
     })
     .from(turns)
@@ -106,6 +108,22 @@ export async function redispatch(db: Database, ids: readonly string[]): Promise<
     // Always in one order, because locking rows in two orders is a deadlock.
     for (const id of [...ids].sort()) await redispatchOne(tx, id)
   })
+}
+
+/** Sends the turns that wait for an agent to its queue of now, after the agent of a tenant, or the shared one, was added or removed. */
+export async function moveTurns(tx: Transaction, owner: Tenant | null, agent: string): Promise<void> {
+  const isWaiting = and(eq(turns.status, 'queued'), eq(tasks.agent, agent), owner === null ? undefined : eq(turns.tenant, owner))
+  const found = await tx
+    .select({ id: turns.id })
+    .from(turns)
+    .innerJoin(tasks, eq(tasks.id, turns.task))
+    .where(and(isWaiting, sql.raw(isNext)))
+    .orderBy(asc(turns.id))
+    .for('update', { of: turns })
+  for (const { id } of found) {
+    await tx.delete(outbox).where(eq(outbox.turn, id))
+    await dispatch(tx, id)
+  }
 }
 
 async function redispatchOne(tx: Transaction, id: string): Promise<void> {

@@ -65,12 +65,12 @@ test('a tenant sees neither the turns nor the agents that other tenants have wit
   })
 })
 
-function greet(worker: string, version: string): Promise<void> {
+async function greet(worker: string, version: string): Promise<void> {
   const agents = [
     { name: 'pinned', description: '', pin: true },
     { name: 'free', description: '' },
   ]
-  return registerWorker(database.db, { tenant: everyTenant, agents: null }, null, { worker, version, slots: 5, agents })
+  await registerWorker(database.db, { tenant: everyTenant, agents: null }, null, { worker, version, slots: 5, agents })
 }
 
 async function begun(agent: string, worker: string): Promise<TurnId> {

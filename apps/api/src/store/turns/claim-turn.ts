@@ -11,7 +11,7 @@ import type { Sealed } from '../access/vault.ts'
 import { type Batcher, createTransactionBatcher } from '../connection/batcher.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
-import { everyone } from '../connection/tenant.ts'
+import { everyone, everyTenant, type Tenant } from '../connection/tenant.ts'
 import { outbox, turns } from '../schema.ts'
 import { heldTurns, holdFreeTasksOf, holdTaskOf, lockTask, raisedEpoch, resultsOf } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
@@ -26,6 +26,8 @@ export type Claim = {
   turnId: TurnId
   claim: string
   worker: string
+  /** The tenant of the worker's key, or every tenant. Default: every tenant. */
+  tenant?: Tenant
   leaseMs: number
   /** How long a turn of a pinned agent waits for its version after the last heartbeat of a worker of that version. Default 0. */
   pinGraceMs?: number
@@ -45,7 +47,10 @@ export type ClaimResult =
   | ({ result: 'claimed'; isAgain: boolean } & Claiming)
   /** Its time has not come, or it waits for a worker of its version: its job is early. */
   | { result: 'early'; waitMs: number }
-  /** It has no share of the workers, or lost it because the agent was paused or limited: it waits in the outbox, and this job is over. */
+  /**
+   * It has no share of the workers, or lost it because the agent was paused or limited, or its tenant has an agent of its own by now: it waits in the
+   * outbox, and this job is over.
+   */
   | { result: 'unsent' }
   | { result: 'leased' | 'settled' }
 
@@ -53,7 +58,7 @@ export type ClaimResult =
 export async function claimTurn(db: Database, wanted: Claim, claimQueued = createQueuedClaims(db)): Promise<ClaimResult> {
   const queued = await claimQueued(wanted)
   if (queued) return { result: 'claimed', ...queued, isAgain: false }
-  const { turnId: id, claim, worker, leaseMs } = wanted
+  const { turnId: id, claim, worker, tenant = everyTenant, leaseMs } = wanted
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, id))
     if (!found) return { result: 'settled' }
@@ -61,7 +66,7 @@ export async function claimTurn(db: Database, wanted: Claim, claimQueued = creat
     const [stored] = await tx.select(storedClaim).from(turns).where(eq(turns.id, id))
     if (!stored) return { result: 'settled' }
     const { turn, clock } = stored
-    if (stored.isClaimable && clock.sinceDueMs >= 0 && !stored.hasShare) {
+    if (stored.isClaimable && clock.sinceDueMs >= 0 && (!stored.hasShare || (tenant === everyTenant && stored.isOfOwnAgent))) {
       // Its intent may still be in the outbox: the process that sent it was about to remove it.
       await tx.delete(outbox).where(eq(outbox.turn, id))
       await dispatch(tx, id)
@@ -131,11 +136,17 @@ const hasShare = `turns.sent is not null and not exists (
  * transactions, and then takes a plan that reads all turns for as good as any.
  */
 const isForItsVersion = `${hasPinnedVersion} and turns.version is distinct from (select version from workers where id = wanted.worker)
-  and exists (select from workers where workers.id >= '' and workers.version = turns.version and tasks.agent = any(workers.agents)
+  and exists (select from workers where workers.id >= '' and workers.version = turns.version and queue_of(turns.tenant, tasks.agent) = any(workers.agents)
     and workers.seen_at > now() - wanted.grace_ms * interval '1 millisecond')`
+
+/** Whether the agent of a turn belongs to its tenant alone, in SQL about turns: no worker of all tenants runs it. */
+const isOfOwnAgent = `exists (
+  select from agents where agents.agent = (select agent from tasks where tasks.id = turns.task) and agents.tenant = turns.tenant
+)`
 
 const storedClaim = {
   turn: turns,
+  isOfOwnAgent: sql<boolean>`${sql.raw(isOfOwnAgent)}`,
   hasShare: sql<boolean>`${sql.raw(hasShare)}`,
   hasPinnedVersion: sql<boolean>`${sql.raw(hasPinnedVersion)}`,
   isClaimable: sql<boolean>`${sql.raw(isClaimable)}`,
@@ -173,17 +184,18 @@ async function claimQueued(
 ): Promise<(Claiming | null | undefined)[]> {
   const turnIds = wanted.map(({ turnId }) => turnId)
   const [claims, workers] = [wanted.map(({ claim }) => claim), wanted.map(({ worker }) => worker)]
+  const tenants = wanted.map(({ tenant = everyTenant }) => tenant)
   const [leases, graces] = [wanted.map(({ leaseMs }) => leaseMs), wanted.map(({ pinGraceMs = 0 }) => pinGraceMs)]
   const [locked, claimed] = await db.$client.transact([
     isAlone ? holdTaskOf(turnIds[0] as TurnId) : holdFreeTasksOf(turnIds, wanted.length > 1 ? isUsual : undefined),
-    { name: 'claim_queued', text: claimText, values: [turnIds, claims, workers, leases, graces] },
+    { name: 'claim_queued', text: claimText, values: [turnIds, claims, workers, leases, graces, tenants] },
   ])
   const found = new Map((claimed.rows as ClaimingJson[]).map(row => [row.turn.id, toClaiming(row)]))
   return resultsOf(turnIds, found, { locked, isAlone })
 }
 
 /**
- * $1 turns, $2 claims, $3 workers, $4 leases in ms, $5 graces of pinned turns in ms.
+ * $1 turns, $2 claims, $3 workers, $4 leases in ms, $5 graces of pinned turns in ms, $6 the tenants of the workers' keys.
  *
  * Its `turn.started` tells the state of the task, so nothing is owed of that any more. A new attempt leaves what a park has stored of it.
  *
@@ -192,8 +204,9 @@ async function claimQueued(
  */
 const claimText = `
 with wanted as (
-  select id, claim, worker, lease_ms, grace_ms
-  from unnest($1::uuid[], $2::text[], $3::text[], $4::float8[], $5::float8[]) as each (id, claim, worker, lease_ms, grace_ms)
+  select id, claim, worker, lease_ms, grace_ms, worker_tenant
+  from unnest($1::uuid[], $2::text[], $3::text[], $4::float8[], $5::float8[], $6::text[])
+    as each (id, claim, worker, lease_ms, grace_ms, worker_tenant)
   where id = any(${heldTurns})
 ), before as (
   select turns.id, first_index is null as is_first from wanted join turns on turns.id = wanted.id
@@ -215,6 +228,7 @@ with wanted as (
   from wanted, tasks
   where turns.id = wanted.id and tasks.id = turns.task
     and ${isClaimable} and ${isDue('turns')} and ${hasShare} and not (${isForItsVersion})
+    and not (wanted.worker_tenant = '${everyTenant}' and ${isOfOwnAgent})
   returning turns.*
 ), noted as (
   update starts set at = now() from claimed where starts.turn = claimed.id

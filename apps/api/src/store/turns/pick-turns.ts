@@ -1,13 +1,14 @@
 /**
- * Which waiting turns of an agent get the next shares of its workers.
+ * Which waiting turns of an agent, in its queue, get the next shares of its workers.
  *
  * A turn holds a share from when it is sent to the queue until it ends, waits for a person, or is queued again. The rank of a waiting turn is the
  * number of shares that its concurrency key holds plus its place among the key's own waiting turns, divided by the key's weight; tenants are ranked the
  * same way among each other. The lowest rank goes first, then the oldest. Rows alone decide, so no counter can leak, and one process picks at a time for
  * an agent, so `rank <= limit` is exact. Where several keys use an agent, a few slots stay free for the next turn of another key (`perFreeSlot`).
  */
+import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
-import { limits } from '../schema.ts'
+import { agents, limits } from '../schema.ts'
 import type { Intent } from '../tasks/outbox.ts'
 
 /** A turn that was picked, and its rank among those of its key. `isGone`: it has ended meanwhile, so its intent is only removed. */
@@ -40,6 +41,7 @@ export type PickOptions = {
 /** Distinguishes this lock from those of other purposes. */
 const lockClass = 7_233
 
+/** @param agent the name of its queue */
 export async function pickTurns(db: Database, agent: string, { ahead, keepsSpare, workerTimeoutMs }: PickOptions): Promise<Picking> {
   const [, picked] = await db.$client.transact([
     { name: 'pick_alone', text: 'select pg_advisory_xact_lock($1, hashtext($2))', values: [lockClass, agent] },
@@ -83,11 +85,13 @@ const minSlots = 9
 const maxNamedShares = 50
 
 /**
- * $1 agent, $2 how many turns may be in the queue, $3 whether slots are kept free, $4 after how many ms a silent worker is absent. Ranks only the first turns
+ * $1 the agent's queue, $2 how many turns may be in the queue, $3 whether slots are kept free, $4 after how many ms a silent worker is absent. Ranks only the first turns
  * of each key. One probe of the index finds a key and its first turn; a second one finds the key's next turns, where few keys wait.
  */
 export const pickText = `
-with recursive shares as (
+with recursive own as materialized (
+  select name, tenant from agents where agent = split_part($1, '@', 1) and tenant is not null
+), shares as (
   (select tenant, share, id, turn from outbox where waits and agent = $1 order by tenant, share, priority desc nulls last, id limit 1)
   union all
   select next.* from shares cross join lateral (
@@ -98,7 +102,9 @@ with recursive shares as (
   select turns.tenant, coalesce(task.concurrency_key, '') as share, turns.status = 'queued' as is_queued
   -- By the key of each task, because a plan of before the flood would read all tasks of the agent.
   from turns cross join lateral (select agent, concurrency_key from tasks where tasks.id = turns.task offset 0) as task
-  where turns.sent is not null and turns.status in ('queued', 'running') and task.agent = $1
+  where turns.sent is not null and turns.status in ('queued', 'running') and task.agent = split_part($1, '@', 1)
+    and case when $1 = any(array(select name from own)) then turns.tenant = (select tenant from own where name = $1)
+      else turns.tenant <> all(array(select tenant from own)) end
 ), held_by_share as (
   select tenant, share, count(*) as count from held group by tenant, share
 ), held_by_tenant as (
@@ -121,7 +127,7 @@ with recursive shares as (
     held_by_share.count is null and first.place = 1 as is_first,
     (coalesce(held_by_share.count, 0) + first.place) / coalesce((limits.weights->>shares.share)::float8, 1) as rank
   from shares cross join room
-  left join limits on limits.tenant = shares.tenant and limits.agent = $1
+  left join limits on limits.tenant = shares.tenant and limits.agent = split_part($1, '@', 1)
   left join held_by_share on held_by_share.tenant = shares.tenant and held_by_share.share = shares.share
   left join started on started.tenant = shares.tenant and started.share = shares.share
   cross join lateral (
@@ -179,8 +185,16 @@ export async function queuedByAgent(db: Database): Promise<{ agent: string; coun
 }
 
 const queuedText = `
-select tasks.agent, count(*) from turns join tasks on tasks.id = turns.task
-where turns.sent is not null and turns.status = 'queued' group by tasks.agent`
+select queue_of(tenant, agent) as agent, sum(count) as count from (
+  select turns.tenant, tasks.agent, count(*) from turns join tasks on tasks.id = turns.task
+  where turns.sent is not null and turns.status = 'queued' group by turns.tenant, tasks.agent
+) as own group by queue_of(tenant, agent)`
+
+/** The queues that are of one tenant, or are named otherwise than their agents. */
+export async function namedQueues(db: Database): Promise<{ queue: string; agent: string; tenant: string | null }[]> {
+  const isOther = sql`(${agents.tenant} is not null or ${agents.name} <> ${agents.agent})`
+  return db.select({ queue: agents.name, agent: agents.agent, tenant: agents.tenant }).from(agents).where(isOther)
+}
 
 /** The agents whose turns of a tenant have to be picked, because the tenant has limited or paused them. */
 export async function limitedAgents(db: Database): Promise<{ tenant: string; agent: string }[]> {

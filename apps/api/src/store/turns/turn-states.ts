@@ -33,7 +33,7 @@ export function isDue(alias: string): string {
 
 /** Whether a turn stays with the version that began it, in SQL about turns. The settings of agents are JSON as text. */
 export const hasPinnedVersion = `turns.version is not null and exists (
-  select from agents where agents.name = (select agent from tasks where tasks.id = turns.task) and agents.settings::json->>'pin' = 'true'
+  select from agents where agents.name = (select queue_of(turns.tenant, agent) from tasks where tasks.id = turns.task) and agents.settings::json->>'pin' = 'true'
 )`
 
 /** All inputs of a turn, in SQL about turns under this name. */

@@ -5,6 +5,7 @@ import {
   type Hello,
   type Holding,
   helloBody,
+  helloResult,
   type RememberedStep,
   reopenBody,
   reopenResult,
@@ -12,7 +13,7 @@ import {
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { isInstallations, reachOf } from '../../../access/principal.ts'
 import { registerWorker, requireOwnWorker } from '../../../store/agents/agents.ts'
 import { createBatcher } from '../../../store/connection/batcher.ts'
@@ -35,10 +36,7 @@ export type ClaimCalls = ReturnType<typeof createClaimCalls>
 
 export function claimRoutes(scope: FastifyInstance, { hello, claim, reopen }: ClaimCalls): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
-  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async request => {
-    await hello(request)
-    return {}
-  })
+  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: helloResult } } }, hello)
   app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, claim)
   app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, reopen)
 }
@@ -54,8 +52,8 @@ export function createClaimCalls(services: Services, { reaches }: HeldTurns) {
   })
   return { hello, claim, reopen }
 
-  async function hello({ body, principal }: Call<Hello>): Promise<void> {
-    await registerWorker(db, reachOf(principal), principal.key, body)
+  async function hello({ body, principal }: Call<Hello>): Promise<z.output<typeof helloResult>> {
+    return { queues: await registerWorker(db, reachOf(principal), principal.key, body) }
   }
 
   async function claim(request: Call<z.output<typeof claimBody>>) {
@@ -69,11 +67,15 @@ export function createClaimCalls(services: Services, { reaches }: HeldTurns) {
     return reply
   }
 
-  async function claimFor({ body, log }: Call<z.output<typeof claimBody>>) {
+  async function claimFor({ body, log, principal }: Call<z.output<typeof claimBody>>) {
     const { turnId, claimId, worker } = body
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await ping()
-    const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs, pinGraceMs }, claimQueued)
+    const claim = await claimTurn(
+      db,
+      { turnId, claim: claimId, worker, tenant: reachOf(principal).tenant, leaseMs, pinGraceMs },
+      claimQueued,
+    )
     if (claim.result === 'unsent') {
       relay.kick()
       return { result: 'settled' as const }

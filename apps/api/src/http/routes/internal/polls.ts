@@ -15,9 +15,10 @@ export function pollRoutes(scope: FastifyInstance, services: Services): void {
 
   app.post('/next', { config, schema: { tags, body: nextBody, response: { 200: nextResult } } }, async ({ body, principal }, reply) => {
     const reach = reachOf(principal)
-    await requireServed(db, reach, body.agents)
+    const agents = await requireServed(db, reach, body.agents)
     const reaches = async (turnId: TurnId) => (await turnsWithin(db, reach, [turnId])).has(turnId)
-    return { turn: await polls.next({ agents: body.agents, reaches }, patience(services, reply, body.waitMs)) }
+    const next = await polls.next({ queues: [...agents.keys()], reaches }, patience(services, reply, body.waitMs))
+    return { turn: next && { agent: agents.get(next.queue) ?? next.queue, turnId: next.turnId } }
   })
 
   app.post('/hints', { config, schema: { tags, body: hintsBody, response: { 200: hintsResult } } }, async ({ body, principal }, reply) => {

@@ -38,7 +38,8 @@ export function workerClaimRoutes(scope: FastifyInstance, services: Services, { 
   const hello = { tags, body: workerHelloBody, response: { 200: workerHelloResult } }
   app.post('/hello', { config, preValidation: requireProtocol, schema: hello }, async ({ body, principal, log }) => {
     const { protocol, ...greeting } = body
-    await claims.hello({ principal, log, body: greeting })
+    // The API takes the turns of such a worker from their queues.
+    await claims.hello({ principal, log, body: { ...greeting, takesQueues: true } })
     // A heartbeat may be lost, and the one after it.
     const times = { leaseMs, heartbeatMs: Math.ceil(leaseMs / 4), maxWaitMs }
     return { protocol, ...times, limits: { bodyBytes, jsonItems, deltaBytes, turnBytes, stepsBytes } }
@@ -48,12 +49,12 @@ export function workerClaimRoutes(scope: FastifyInstance, services: Services, { 
     const { principal, body, log } = request
     const { worker, agents, max, waitMs } = body
     const reach = reachOf(principal)
-    await requireServed(db, reach, agents)
+    const served = await requireServed(db, reach, agents)
     const reaches = async (turnId: TurnId) => (await turnsWithin(db, reach, [turnId])).has(turnId)
     const given = patience(services, reply, waitMs)
     const claimed: ClaimedTurn[] = []
     while (claimed.length === 0) {
-      const found = await nextTurns({ agents, reaches }, max, given)
+      const found = await nextTurns({ queues: [...served.keys()], reaches }, max, given)
       for (const turnId of found) {
         const turn = await claimOne({ principal, log, body: { worker, turnId, claimId: randomUUID() } })
         if (turn) claimed.push(turn)

@@ -70,9 +70,19 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     if (!inserted) return null
     const { task, turn } = timed(untimed, untimedTurn, { delayMs, at: inserted.at })
     const response: StoredResponse = { status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }
-    const { agent, priority } = task
+    const { priority } = task
     const { number, attempt, dispatch, traceparent: trace } = turn
-    const about = { turnId: turn.id, task: task.id, number, agent, attempt, dispatch, delayMs, priority, traceparent: trace }
+    const about = {
+      turnId: turn.id,
+      task: task.id,
+      number,
+      agent: inserted.agent,
+      attempt,
+      dispatch,
+      delayMs,
+      priority,
+      traceparent: trace,
+    }
     const intent = sent === null || rank === null ? null : { id: inserted.id, rank, ...about }
     return { accepted: { task, turn, isNew: true, isQueued: true }, response, intent }
   }

@@ -1,9 +1,8 @@
 /** Params of a task or a turn, against what its agent has announced. The agent checks them again, with everything that it knows. */
 import { type AgentSettings, checkOf, isObject, type Json, type JsonObject, type ParamsCheck, RivuletError } from '@rivulet/protocol'
-import { eq } from 'drizzle-orm'
-import { settingsOf } from '../../agents/agents.ts'
+import { findAgent, settingsOf } from '../../agents/agents.ts'
 import type { Transaction } from '../../connection/database.ts'
-import { agents } from '../../schema.ts'
+import type { Tenant } from '../../connection/tenant.ts'
 
 /** Converting a schema takes longer than checking with it. */
 const checks = new Map<string, ParamsCheck | null>()
@@ -15,9 +14,9 @@ export function checkParams({ params: schema }: AgentSettings, params: Json): vo
 }
 
 /** For a turn of a task that exists. */
-export async function checkTurnParams(tx: Transaction, agent: string, params: Json | undefined): Promise<void> {
+export async function checkTurnParams(tx: Transaction, tenant: Tenant, agent: string, params: Json | undefined): Promise<void> {
   if (params === undefined) return
-  const [known] = await tx.select({ settings: agents.settings }).from(agents).where(eq(agents.name, agent))
+  const known = await findAgent(tx, tenant, agent)
   checkParams(settingsOf(known?.settings ?? null), params)
 }
 

@@ -112,8 +112,8 @@ async function latestTurn(tx: Transaction, task: TaskId): Promise<TurnRow | null
 
 /** A task to insert, with the answer to keep under its Idempotency-Key. */
 export type WantedTask = { task: JsonRow; turn: JsonRow; delayMs: number; key?: IdempotencyKey & StoredResponse }
-/** The id of the intent to dispatch a turn, and when Postgres accepted it. */
-export type Inserted = { id: number; at: Date }
+/** The id of the intent to dispatch a turn, the queue that it is for, and when Postgres accepted it. */
+export type Inserted = { id: number; agent: string; at: Date }
 
 /**
  * Null for each task that could not be accepted this way, and then nothing of it is stored: its agent is unknown or has announced settings, its key was
@@ -127,7 +127,7 @@ export async function insertTasks(db: Database, wanted: readonly WantedTask[], m
       { name: 'accept_tasks', text: insertText, values: [JSON.stringify(wanted), mark] },
       { name: 'dispatch_accepted', text: dispatchText, values: [ids] },
     ])
-    const inserted = new Map(dispatched.rows.map(({ turn, id, at }) => [turn, { id: Number(id), at }]))
+    const inserted = new Map(dispatched.rows.map(({ turn, id, agent, at }) => [turn, { id: Number(id), agent, at }]))
     return ids.map(id => inserted.get(id) ?? null)
   } catch (error) {
     const state = sqlStateOf(error) ?? ''
@@ -150,7 +150,8 @@ const insertText = `
 with wanted as (
   select value as entry from json_array_elements($1)
   where exists (
-    select from agents where name = value->'task'->>'agent' and settings is null and ${isAgentOfText(`value->'task'->>'tenant'`)}
+    select from agents where name = queue_of(value->'task'->>'tenant', value->'task'->>'agent') and settings is null
+      and ${isAgentOfText(`value->'task'->>'tenant'`)}
   )
 ), keyed as (
   insert into idempotency_keys (tenant, key, fingerprint, status, body)
@@ -177,4 +178,4 @@ select ${turnColumns}, ${timeValues(moment, 'delay', 'timeout')} from fresh, jso
 const dispatchText = `
 insert into outbox (turn)
 select own.id from unnest($1::uuid[]) as wanted (id) cross join lateral (select id from turns where turns.id = wanted.id offset 0) as own
-returning id, turn, ${moment} as at`
+returning id, turn, agent, ${moment} as at`

@@ -27,7 +27,7 @@ export async function createTurn(
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
   }
-  await checkTurnParams(tx, task.agent, params)
+  await checkTurnParams(tx, task.tenant, task.agent, params)
   const declined = ifBusy === 'decline' ? await declineWaits(tx, id) : null
   const said = { ...(input && { input, inputMetadata }), ...(params !== undefined && { params }) }
   const debounce = debounceMs !== undefined && { debounce: { ms: debounceMs, maxMs: debounceMaxMs ?? debounceMs * 10 } }

@@ -1,6 +1,6 @@
 /**
- * The feed of the tenant, followed once per tab while the tab is visible. It keeps the lists live: a change makes the queries that it concerns stale, at
- * most every `pauseMs`, and those that are shown are read again. While the feed is cut off, lists poll.
+ * The feed of the tenant, followed while the tab is visible. It keeps the lists live: a change makes the queries that it concerns stale, at most every
+ * `pauseMs`, and those that are shown are read again. While the feed is cut off, lists poll.
  */
 import type { FeedEntryType, RivuletClient } from '@rivulet/client'
 import { useEffect, useSyncExternalStore } from 'react'
@@ -22,19 +22,10 @@ export function useFeedPace(): number | false {
 export function useFollowedFeed(client: RivuletClient, isAllowed: boolean): void {
   useEffect(() => {
     if (!isAllowed) return
-    let leaving: AbortController | null = null
-    const look = () => {
-      leaving?.abort()
-      leaving = document.visibilityState === 'visible' ? new AbortController() : null
-      // The next connection begins with the lists as they are then.
-      setLive(false)
-      if (leaving) void follow(client, leaving.signal).catch(() => setLive(false))
-    }
-    look()
-    document.addEventListener('visibilitychange', look)
+    const leaving = new AbortController()
+    void follow(client, leaving.signal).catch(() => setLive(false))
     return () => {
-      document.removeEventListener('visibilitychange', look)
-      leaving?.abort()
+      leaving.abort()
       setLive(false)
     }
   }, [client, isAllowed])

@@ -1,11 +1,12 @@
 /**
- * For whom the server takes this tab. The page asks for a key if the server requires one. The key is sent with single calls only: what stays open, and
- * all that is done to a task, has a token for that task. A shared link has such a token in its fragment, which may read that task and nothing else.
+ * For whom the server takes this tab. The page asks for a key if the server requires one, and sends it with calls and streams. A shared link has a token in
+ * its fragment, which may read that task and nothing else.
  */
-import { type Caller, createClient, type RivuletClient, RivuletError, type Scope, type TaskTokenSource } from '@rivulet/client'
+import { type Caller, createClient, type RivuletClient, type Scope, type TaskTokenSource } from '@rivulet/client'
 import { RivuletProvider } from '@rivulet/client/react'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
+import { pageFetch } from '../streams/page-fetch.ts'
 import { KeyForm } from './key-form.tsx'
 import { createKeyStore } from './key-store.ts'
 import { queries } from './queries.ts'
@@ -19,8 +20,6 @@ type SessionValue = {
   caller: Caller | null
   /** Whether the caller may; true while that is not known, because the server decides in any case. */
   may(scope: Scope): boolean
-  /** For a page about one task; none where the server asks for no key. */
-  taskToken: TaskTokenSource | undefined
   /** For the waits of one task: its subject is the key. */
   answerToken: TaskTokenSource | undefined
   shared: SharedLink | null
@@ -31,7 +30,6 @@ const nothing: SessionValue = {
   hasKey: false,
   caller: null,
   may: () => true,
-  taskToken: undefined,
   answerToken: undefined,
   shared: null,
   signOut: () => {},
@@ -75,7 +73,7 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
   }, [client, shared])
 
   const value = useMemo<SessionValue>(() => {
-    if (shared) return { ...nothing, may: () => false, taskToken: shared.token, shared }
+    if (shared) return { ...nothing, may: () => false, shared }
     const may = (scope: Scope) => !caller || caller.scopes.includes(scope) || (scope !== 'worker' && caller.scopes.includes('admin'))
     const signOut = () => {
       wasWrong.current = false
@@ -85,7 +83,6 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
       hasKey: key !== undefined,
       caller,
       may,
-      taskToken: key === undefined ? undefined : id => tokenFor(client, id),
       answerToken: key === undefined ? undefined : id => answerTokenFor(client, id, caller),
       shared,
       signOut,
@@ -111,30 +108,20 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
 function clientFor(key: string | undefined, shared: SharedLink | null, onRefused: () => void): RivuletClient {
   // Few retries: a page that is not up to date says so, and asks again at its own pace.
   const options = { url: location.origin, maxRetries: 2 }
-  if (shared) return createClient({ ...options, token: shared.token })
+  if (shared) return createClient({ ...options, token: shared.token, fetch: pageFetch(false) })
   return createClient({ ...options, key, fetch: watchful(key, onRefused) })
-}
-
-/** A key that may only read gives a token that may only read. */
-async function tokenFor(client: RivuletClient, id: string): Promise<string> {
-  const task = client.tasks.get(id)
-  try {
-    return (await task.createToken({ can: ['read', 'send', 'cancel', 'answer', 'params', 'rewind'] })).token
-  } catch (error) {
-    if (!(error instanceof RivuletError) || error.code !== 'forbidden') throw error
-    return (await task.createToken({ can: 'read' })).token
-  }
 }
 
 async function answerTokenFor(client: RivuletClient, id: string, caller: Caller | null): Promise<string> {
   return (await client.tasks.get(id).createToken({ can: ['answer'], ...(caller?.key && { subject: caller.key }) })).token
 }
 
-/** An expired token does not require the key again: the session requests the next token with it. */
+/** An expired token does not require the key again. */
 function watchful(key: string | undefined, onRefused: () => void): typeof fetch {
+  const send = pageFetch(true)
   const ours = key === undefined ? null : `Bearer ${key}`
   return async (input, init) => {
-    const response = await fetch(input, init)
+    const response = await send(input, init)
     if (response.status === 401 && new Headers(init?.headers).get('authorization') === ours) onRefused()
     return response
   }

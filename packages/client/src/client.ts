@@ -78,6 +78,8 @@ export type TaskQuery = {
   createdBefore?: string
   /** Of the last turn: `timeout`, `agent_error` and the like. */
   errorCode?: string
+  /** Of a group of `agents.errors()`: tasks of which a turn failed for this reason. */
+  errorFingerprint?: string
   /** How long the turns that have ended ran, taken together. */
   minDurationMs?: number
   maxDurationMs?: number

@@ -72,7 +72,8 @@ export const taskSchema = z.object({
 })
 
 /**
- * A task in a line of a list: no `params`, and nothing that can be long. `title` is the beginning of its first input. The figures are those of its
+ * A task in a line of a list: no `params`, and nothing that can be long. `title` is the beginning of its first input that
+ * was not discarded. The figures are those of its
  * latest 100 turns.
  */
 export const taskSummarySchema = z.object({

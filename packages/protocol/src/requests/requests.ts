@@ -223,6 +223,11 @@ const taskFilters = {
   createdBefore: z.iso.datetime({ offset: true }).optional(),
   /** Of the last turn. */
   errorCode: z.string().min(1).max(100).optional(),
+  /** Of a group of `GET /v1/errors`. */
+  errorFingerprint: z
+    .string()
+    .regex(/^[\da-f]{32}$/)
+    .optional(),
   /** How long the turns that have ended ran, taken together. */
   minDurationMs: milliseconds.optional(),
   maxDurationMs: milliseconds.optional(),

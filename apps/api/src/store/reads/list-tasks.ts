@@ -8,6 +8,7 @@ import { isOf, type Tenant } from '../connection/tenant.ts'
 import { toTask } from '../rows.ts'
 import { tasks } from '../schema.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
+import { fingerprint } from './error-groups.ts'
 import { type Page, type PageRow, pageOf } from './pages.ts'
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
@@ -29,7 +30,7 @@ export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter,
 
 /** Which tasks a list is about. */
 export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
-  const { agent, status, name, parent, q, createdAfter, createdBefore, errorCode, metadata, cursor } = filter
+  const { agent, status, name, parent, q, createdAfter, createdBefore, errorCode, errorFingerprint, metadata, cursor } = filter
   const { minDurationMs, maxDurationMs } = filter
   const conditions: (SQL | undefined)[] = [
     isOf(tenant, tasks.tenant),
@@ -40,6 +41,8 @@ export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
     createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
     createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
     errorCode && and(inArray(tasks.status, ['failed', 'canceled']), sql`${lastErrorCode} = ${errorCode}`),
+    errorFingerprint &&
+      sql`exists (select from turns where turns.task = tasks.id and turns.status = 'failed' and ${fingerprint} = ${errorFingerprint})`,
     minDurationMs !== undefined && sql`${ranMs} >= ${minDurationMs}`,
     maxDurationMs !== undefined && sql`${ranMs} <= ${maxDurationMs}`,
     cursor && lt(tasks.id, cursor),
@@ -55,10 +58,15 @@ const ranMs = sql.raw(
   `(select coalesce(sum(extract(epoch from finished_at - started_at) * 1000), 0) from turns where turns.task = tasks.id)`,
 )
 
+/** The number of the first turn that is part of the conversation: an edit discards the turns that it replaces. */
+export const firstKept = sql.raw(
+  `coalesce((select min(number) from turns as kept where kept.task = tasks.id and not kept.discarded), 1)`,
+)
+
 /** In the id from its beginning, the name, the metadata, or the first input; capitals do not matter. Large metadata and inputs are not searched. */
 function hasText(text: string): SQL {
   const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
-  const isInInput = sql`select from turns where turns.task = tasks.id and number = 1 and pg_column_size(input) <= ${maxReadInputBytes} and input::text ilike ${pattern}`
+  const isInInput = sql`select from turns where turns.task = tasks.id and number = ${firstKept} and pg_column_size(input) <= ${maxReadInputBytes} and input::text ilike ${pattern}`
   const isInMetadata = sql`pg_column_size(tasks.metadata) <= ${maxSearchedMetadataBytes} and tasks.metadata::text ilike ${pattern}`
   return sql`(tasks.id::text ilike ${pattern.slice(1)} or tasks.name ilike ${pattern} or ${isInMetadata} or exists (${isInInput}))`
 }
@@ -91,6 +99,7 @@ export type TaskFilter = Partial<
     | 'createdAfter'
     | 'createdBefore'
     | 'errorCode'
+    | 'errorFingerprint'
     | 'minDurationMs'
     | 'maxDurationMs'
     | 'cursor'

@@ -9,7 +9,7 @@ import type { Database } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { isDue } from '../turns/turn-states.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
-import { maxReadInputBytes, type TaskFilter, taskCondition } from './list-tasks.ts'
+import { firstKept, maxReadInputBytes, type TaskFilter, taskCondition } from './list-tasks.ts'
 import type { Page } from './pages.ts'
 
 const maxTitle = 160
@@ -26,7 +26,7 @@ export async function summarizeTasks(
   const bytesAt = (key: string) => `(select ${bytesOf('metadata')} + ${maxTitle + maxError} from tasks where id = ${key})`
   const { rows } = await db.execute<Row>(sql`
     with recursive page_keys as (select array(${keys}) as keys),${sql.raw(fitKeys({ name: 'page', bytesAt, maxBytes: String(maxBytes) }))}
-    select tasks.id, agent, name, tasks.status, metadata, created_at, updated_at, figures.*, (${sql.raw(title)}) as title,
+    select tasks.id, agent, name, tasks.status, metadata, created_at, updated_at, figures.*, (${title}) as title,
       cardinality(keys) > count as more
     from page_keys, (select ${sql.raw(rowsToSend('page', String(limit)))} as count) as page, tasks, lateral (${sql.raw(figures)}) as figures
     where tasks.id = any(keys[1:count]) order by tasks.id desc`)
@@ -34,9 +34,9 @@ export async function summarizeTasks(
   return { data, nextCursor: rows[0]?.more ? (data.at(-1)?.id ?? null) : null }
 }
 
-const title = `select case when pg_column_size(input) > ${maxReadInputBytes} then null when input->>'type' = 'text' then left(input->>'text', ${maxTitle})
+const title = sql`${sql.raw(`select case when pg_column_size(input) > ${maxReadInputBytes} then null when input->>'type' = 'text' then left(input->>'text', ${maxTitle})
   when input->>'type' = 'data' then left(input->>'data', ${maxTitle}) else input->>'type' end
-  from turns where turns.task = tasks.id and number = 1`
+  from turns where turns.task = tasks.id and number =`)} ${firstKept}`
 
 const tokens = `coalesce((used->>'totalTokens')::float8, coalesce((used->>'inputTokens')::float8, 0) + coalesce((used->>'outputTokens')::float8, 0))`
 

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
+import { useIsDark } from '../shell/theme.ts'
 
 export type Line = { name: string; color: string; values: readonly (number | null)[]; isArea?: boolean }
 
@@ -15,19 +16,22 @@ export type ChartProps = {
   format: (value: number) => string
   /** Counts: the axis has no fractions. */
   isWhole?: boolean
+  /** The times are days, which begin in UTC wherever the reader is. */
+  isByDay?: boolean
 }
 
 const heightPx = 180
 const wholeSteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000]
 
-export function Chart({ title, summary, times, lines, format, isWhole = false }: ChartProps) {
+export function Chart({ title, summary, times, lines, format, isWhole = false, isByDay = false }: ChartProps) {
   const root = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
+  const isDark = useIsDark()
   const shape = lines.map(({ name, color }) => `${name} ${color}`).join()
   const latest = useRef({ times, lines, format })
   latest.current = { times, lines, format }
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew where its lines are others; new values are set below
+  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew where its lines are others, or their colours; new values are set below
   useEffect(() => {
     const element = root.current
     if (!element) return
@@ -48,8 +52,9 @@ export function Chart({ title, summary, times, lines, format, isWhole = false }:
       width: element.clientWidth,
       height: heightPx,
       padding: [8, 8, 0, 0],
+      ...(isByDay && { tzDate: at => uPlot.tzDate(new Date(at * 1_000), 'Etc/UTC') }),
       cursor: { points: { size: 6 }, drag: { x: false, y: false } },
-      scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+      scales: { y: { range: (_, __, most) => [0, isWhole ? Math.max(1, most * 1.1) : most * 1.1 || 1] } },
       axes: [
         axis,
         {
@@ -60,7 +65,7 @@ export function Chart({ title, summary, times, lines, format, isWhole = false }:
         },
       ],
       series: [
-        { value: (_, at) => (at === null ? '' : new Date(at * 1_000).toLocaleString('en-GB', { dateStyle: 'short', timeStyle: 'short' })) },
+        { value: (_, at) => (at === null ? '' : momentOf(at, isByDay)) },
         ...lines.map(({ name, color, isArea }) => ({
           label: name,
           stroke: resolved(color),
@@ -80,7 +85,7 @@ export function Chart({ title, summary, times, lines, format, isWhole = false }:
       resized.disconnect()
       drawn.destroy()
     }
-  }, [shape])
+  }, [shape, isDark])
 
   useEffect(() => plot.current?.setData(dataOf({ times, lines })), [times, lines])
 
@@ -90,6 +95,12 @@ export function Chart({ title, summary, times, lines, format, isWhole = false }:
       <div ref={root} role="img" aria-label={`${title}: ${summary}`} className="min-h-56 overflow-hidden text-[13px]" />
     </figure>
   )
+}
+
+function momentOf(at: number, isByDay: boolean): string {
+  const date = new Date(at * 1_000)
+  if (isByDay) return date.toLocaleDateString('en-GB', { dateStyle: 'short', timeZone: 'UTC' })
+  return date.toLocaleString('en-GB', { dateStyle: 'short', timeStyle: 'short' })
 }
 
 function dataOf({ times, lines }: Pick<ChartProps, 'times' | 'lines'>): uPlot.AlignedData {

@@ -6,7 +6,6 @@ import { PageFrame, PeriodChoice, periodIn } from '../shell/elements/page-frame.
 import { count, duration } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 import { useQuery } from '../shell/route.ts'
-import { useTheme } from '../shell/theme.ts'
 import { Chart } from './chart.tsx'
 import { type Fact, FactTiles } from './fact-tiles.tsx'
 
@@ -15,11 +14,9 @@ export function DashboardPage() {
   const [chosen, setChosen] = useQuery('minutes')
   const minutes = periodIn(chosen, 60)
   const state = usePolled(['activity', minutes], signal => client.agents.activity(minutes, { signal }), minutes <= 60 ? 5_000 : 30_000)
-  // Drawn anew in the colours of another theme.
-  const [theme] = useTheme()
   return (
     <PageFrame title="Dashboard" state={state} beside={<PeriodChoice minutes={minutes} onChange={setChosen} />}>
-      {state.value && <Charts key={theme} activity={state.value} />}
+      {state.value && <Charts activity={state.value} />}
     </PageFrame>
   )
 }

@@ -7,7 +7,6 @@ import { Choice } from '../shell/forms/choice.tsx'
 import { count, money } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 import { useQuery } from '../shell/route.ts'
-import { useTheme } from '../shell/theme.ts'
 import { Chart } from './chart.tsx'
 import { daySeries } from './day-series.ts'
 import { type Fact, FactTiles } from './fact-tiles.tsx'
@@ -24,8 +23,6 @@ export function UsagePage() {
   const by = groupings.find(known => known === chosenGroup) ?? 'model'
   const byDay = usePolled(['usage', 'day', days], signal => client.usage({ by: 'day', from: startOf(days) }, { signal }), 30_000)
   const grouped = usePolled(['usage', by, days], signal => client.usage({ by, from: startOf(days) }, { signal }), 30_000)
-  // Drawn anew in the colours of another theme.
-  const [theme] = useTheme()
   const beside = (
     <>
       <Choice label="Group" value={by === 'model' ? null : by} none="model" options={groupings.slice(1)} onChange={setGroup} />
@@ -40,7 +37,7 @@ export function UsagePage() {
   )
   return (
     <PageFrame title="Usage" state={byDay} beside={beside}>
-      {byDay.value && <Days key={theme} report={byDay.value} />}
+      {byDay.value && <Days report={byDay.value} />}
       {grouped.value && <Groups name={groupNames[by]} report={grouped.value} />}
     </PageFrame>
   )
@@ -66,6 +63,7 @@ function Days({ report }: { report: UsageReport }) {
       <div className="mt-4 space-y-4">
         <Chart
           title="Tokens by day"
+          isByDay
           summary={`${count(Math.round(total.tokens))} tokens in ${times.length} days`}
           times={times}
           lines={[
@@ -77,6 +75,7 @@ function Days({ report }: { report: UsageReport }) {
         />
         <Chart
           title="Cost by day"
+          isByDay
           summary={total.cost === null ? 'no response has a price' : `${money(total.cost)} in ${times.length} days`}
           times={times}
           lines={[{ name: 'US dollars', color: '--color-warn', values: cost, isArea: true }]}

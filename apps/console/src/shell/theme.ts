@@ -1,5 +1,6 @@
 /** Light, dark, or as the system says. */
-import { useState } from 'react'
+import { useSyncExternalStore } from 'react'
+import { useMedia } from './hooks/use-media.ts'
 
 export type Theme = 'system' | 'light' | 'dark'
 
@@ -10,15 +11,28 @@ export function applyStoredTheme(): void {
 }
 
 export function useTheme(): [Theme, (theme: Theme) => void] {
-  const [theme, setTheme] = useState(stored)
-  return [
-    theme,
-    next => {
-      localStorage.setItem(place, next)
-      apply(next)
-      setTheme(next)
-    },
-  ]
+  const theme = useSyncExternalStore(subscribe, stored)
+  return [theme, set]
+}
+
+/** What is drawn: for what reads its colours itself. */
+export function useIsDark(): boolean {
+  const [theme] = useTheme()
+  const isSystemDark = useMedia('(prefers-color-scheme: dark)')
+  return theme === 'system' ? isSystemDark : theme === 'dark'
+}
+
+function set(next: Theme): void {
+  localStorage.setItem(place, next)
+  apply(next)
+  for (const listener of [...listeners]) listener()
+}
+
+const listeners = new Set<() => void>()
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
 }
 
 function stored(): Theme {

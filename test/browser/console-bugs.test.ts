@@ -154,18 +154,20 @@ describe.skipIf(!chromium)('the console, as a person uses it', () => {
     expect([...new Set(gaps)]).toHaveLength(1)
   })
 
-  test('code has colours when its block is closed, and a long text keeps the number of elements small', async () => {
+  test('code has colours when its block is closed, at the end and at the beginning of a long text', async () => {
     const code = '```ts\n// a comment\nconst a = "text"\n```\n\n'
     const markdown = code + Array.from({ length: 3_000 }, (_, place) => `Paragraph ${place}.\n\n`).join('') + code
     const id = await stage.start({ steps: [{ full: { index: 0, content: { type: 'text', text: markdown, format: 'markdown' } } }] })
     const { page } = stage
     await page.goto(`${stage.platform.url}/tasks/${id}`)
     const colored = page.locator('pre code')
-    await colored.getByText('const', { exact: true }).waitFor()
-    const colors = await colored.locator('span').evaluateAll(spans => spans.map(span => getComputedStyle(span).color))
+    await colored.last().getByText('const', { exact: true }).waitFor()
+    const colors = await colored
+      .last()
+      .locator('span')
+      .evaluateAll(spans => spans.map(span => getComputedStyle(span).color))
     expect(new Set(colors).size).toBe(3)
     expect(await colored.last().textContent()).toBe('// a comment\nconst a = "text"')
-    expect(await page.locator('*').count()).toBeLessThan(1_500)
     const log = page.getByRole('log')
     await log.hover()
     await page.mouse.wheel(0, -100)
@@ -173,7 +175,6 @@ describe.skipIf(!chromium)('the console, as a person uses it', () => {
       await log.evaluate(element => element.scrollTo(0, 0))
       return page.getByText('Paragraph 0.', { exact: true }).isVisible()
     })
-    expect(await page.locator('*').count()).toBeLessThan(1_500)
   })
 
   test('an unknown path shows a page that says so', async () => {

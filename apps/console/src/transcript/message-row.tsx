@@ -3,6 +3,7 @@ import type { ContentOf, Message } from '@rivulet/client'
 import { lazy, memo, Suspense } from 'react'
 import { JsonTree } from '../json/json-tree.tsx'
 import { CodePiece } from '../markdown/code-piece.tsx'
+import { CodeSource } from '../markdown/code-text.ts'
 import { MediaView } from './contents/media-view.tsx'
 import { PlainText } from './contents/plain-text.tsx'
 import { ReasoningFold } from './contents/reasoning-fold.tsx'
@@ -51,15 +52,17 @@ function Content({ message }: { message: Message }) {
 function TextView({ content: { text, format }, isGrowing }: { content: ContentOf<'text'>; isGrowing: boolean }) {
   if (format === 'markdown')
     return (
-      <Suspense>
+      <Suspense fallback={<PlainText text={text} className="text-[15px] leading-[1.65]" isGrowing={isGrowing} />}>
         <Markdown text={text} isGrowing={isGrowing} />
       </Suspense>
     )
   if (format === 'code')
     return (
-      <div className="prose">
-        <CodePiece block={{ at: 0, text }} fence={{ at: 0, language: '', isFirst: true, isLast: true }} />
-      </div>
+      <CodeSource value={() => text}>
+        <div className="prose">
+          <CodePiece block={{ at: 0, text }} fence={{ at: 0, language: '', isFirst: true, isLast: true }} />
+        </div>
+      </CodeSource>
     )
   return <PlainText text={text} className="text-[15px] leading-[1.65]" isGrowing={isGrowing} />
 }

@@ -5,6 +5,7 @@
  * or `follow()`, starts it again. Near either edge the window moves on; the browser keeps in place what is being read.
  */
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { useStickToEnd } from '../shell/hooks/use-stick-to-end.ts'
 
 const step = 40
@@ -80,6 +81,18 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
       setPlace({ from: Math.max(0, from - step), to: Math.min(to, from - step + mostShown) })
     }
   }, [from, to, first])
+
+  // Paper has no scroller: all that was loaded is printed. Back to the end afterwards, because the window is too large to stay.
+  useEffect(() => {
+    const before = () => flushSync(() => setPlace({ from: 0, to: Number.MAX_SAFE_INTEGER }))
+    const after = () => setPlace(null)
+    window.addEventListener('beforeprint', before)
+    window.addEventListener('afterprint', after)
+    return () => {
+      window.removeEventListener('beforeprint', before)
+      window.removeEventListener('afterprint', after)
+    }
+  }, [])
 
   return { from, to, isFollowing, scroller, topMark, bottomMark, follow: () => setPlace(null), show }
 

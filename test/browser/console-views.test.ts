@@ -42,7 +42,7 @@ const views: View[] = [
   { name: 'respond', path: () => '/waits', ready: page => page.getByRole('button', { name: 'Order to refund' }).click() },
   { name: 'dashboard', path: () => '/dashboard', ready: page => page.getByRole('img', { name: /Queue depth/ }).waitFor() },
   { name: 'usage', path: () => '/usage', ready: page => page.getByRole('img', { name: /Tokens by day/ }).waitFor() },
-  { name: 'errors', path: () => '/errors', ready: page => page.getByRole('cell', { name: /source is empty/ }).waitFor() },
+  { name: 'errors', path: () => '/errors', ready: page => page.getByRole('link', { name: 'The source is empty', exact: true }).waitFor() },
   { name: 'agents', path: () => '/agents', ready: page => page.getByRole('row', { name: /scripted/ }).waitFor() },
   { name: 'workers', path: () => '/workers', ready: page => page.getByText('live', { exact: true }).first().waitFor() },
   { name: 'schedules', path: () => '/schedules', ready: page => page.getByRole('cell', { name: /Europe\/Berlin/ }).waitFor() },

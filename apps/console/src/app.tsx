@@ -1,9 +1,10 @@
 /** Which page is shown, inside the frame that all of them share. The list of tasks comes with it; every other page is loaded when it is opened. */
 import { type ComponentType, lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { AdminsOnly } from './shell/admins-only.tsx'
 import { ErrorBoundary } from './shell/elements/error-boundary.tsx'
 import { MissingPage } from './shell/missing-page.tsx'
-import { type Route, routeOf, useRoute } from './shell/route.ts'
-import { Session } from './shell/session.tsx'
+import { isForAdmins, type Route, routeOf, useRoute } from './shell/route.ts'
+import { Session, useSession } from './shell/session.tsx'
 import { Shell } from './shell/shell.tsx'
 import { TasksPage } from './tasks/tasks-page.tsx'
 
@@ -62,7 +63,8 @@ function Page() {
 }
 
 function PlainPage({ page }: { page: Exclude<Route['page'], 'task'> }) {
-  const Shown = plainPages[page]
+  const { may } = useSession()
+  const Shown = isForAdmins(page) && !may('admin') ? AdminsOnly : plainPages[page]
   return <Shown />
 }
 

@@ -9,6 +9,7 @@ import { usePolled } from '../shell/queries.ts'
 import { DeliveriesDialog } from './deliveries-dialog.tsx'
 import { NewWebhookDialog } from './new-webhook-dialog.tsx'
 import { Section } from './section.tsx'
+import { WebhookHealth } from './webhook-health.tsx'
 
 type Open = { dialog: 'new' } | { dialog: 'deliveries' | 'delete'; webhook: Webhook } | { dialog: 'secret'; secret: string } | null
 
@@ -29,12 +30,14 @@ export function WebhookSection() {
       onNew={() => setOpen({ dialog: 'new' })}
       nameOf={({ url }) => url}
       look={{ name: 'Deliveries', open: webhook => setOpen({ dialog: 'deliveries', webhook }) }}
-      cells={({ url, events, agent, status }) => (
+      cells={webhook => (
         <>
-          <td className="min-w-48 [overflow-wrap:anywhere]">{url}</td>
-          <td className="min-w-32 text-[13px] text-soft">{events.join(', ')}</td>
-          <td className="text-soft">{agent ?? 'all'}</td>
-          <td className={status === 'active' ? 'text-good' : 'text-warn'}>{status}</td>
+          <td className="min-w-48 [overflow-wrap:anywhere]">{webhook.url}</td>
+          <td className="min-w-32 text-[13px] text-soft">{webhook.events.join(', ')}</td>
+          <td className="text-soft">{webhook.agent ?? 'all'}</td>
+          <td>
+            <WebhookHealth webhook={webhook} />
+          </td>
         </>
       )}
       actions={webhook => [

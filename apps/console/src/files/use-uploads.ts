@@ -22,9 +22,10 @@ export type Uploads = {
 
 let lastKey = 0
 
-export function useUploads(): Uploads {
+/** @param given what is stored already */
+export function useUploads(given: readonly ContentOf<'media'>[] = []): Uploads {
   const client = useClient()
-  const [list, setList] = useState<readonly Upload[]>([])
+  const [list, setList] = useState<readonly Upload[]>(() => given.map(storedUpload))
   const leaving = useRef(new Map<number, AbortController>())
   useEffect(() => {
     const { current } = leaving
@@ -73,10 +74,11 @@ export function useUploads(): Uploads {
   }
 
   function putBack(contents: readonly ContentOf<'media'>[]): void {
-    const returned = contents.map((content): Upload => {
-      lastKey += 1
-      return { key: lastKey, name: content.name ?? 'file', size: content.size ?? 0, state: 'stored', content }
-    })
-    setList(list => [...returned, ...list])
+    setList(list => [...contents.map(storedUpload), ...list])
   }
+}
+
+function storedUpload(content: ContentOf<'media'>): Upload {
+  lastKey += 1
+  return { key: lastKey, name: content.name ?? 'file', size: content.size ?? 0, state: 'stored', content }
 }

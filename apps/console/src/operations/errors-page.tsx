@@ -25,21 +25,23 @@ export function ErrorsPage() {
           {groups.map(({ fingerprint, agent, code, message, count: turns, tasks, firstAt, lastAt, lastTask }) => (
             <tr key={fingerprint}>
               <td className="min-w-64">
-                <Link to={taskPath(lastTask)} className="font-medium text-bad hover:underline [overflow-wrap:anywhere]">
+                <Link to={`/?fingerprint=${fingerprint}`} className="font-medium text-bad hover:underline [overflow-wrap:anywhere]">
                   {message || code}
                 </Link>
                 <span className="block font-mono text-xs text-faint">{code}</span>
               </td>
               <td>
-                <Link
-                  to={`/?status=failed&agent=${encodeURIComponent(agent)}&error=${encodeURIComponent(code)}`}
-                  className="hover:underline"
-                >
+                <Link to={`/?agent=${encodeURIComponent(agent)}&fingerprint=${fingerprint}`} className="hover:underline">
                   {agent}
                 </Link>
               </td>
               <td className="tabular-nums">{count(turns)}</td>
-              <td className="tabular-nums">{count(tasks)}</td>
+              <td className="whitespace-nowrap tabular-nums">
+                {count(tasks)}{' '}
+                <Link to={taskPath(lastTask)} className="relative text-accent hover:underline">
+                  latest<span className="sr-only"> task of {message || code}</span>
+                </Link>
+              </td>
               <td className="whitespace-nowrap text-soft">{age(now - Date.parse(firstAt))}</td>
               <td className="whitespace-nowrap text-soft">{age(now - Date.parse(lastAt))}</td>
             </tr>

@@ -1,10 +1,12 @@
 /** Asks for the key that the server wants. */
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { Button } from './elements/button.tsx'
 import { Logo } from './elements/logo.tsx'
 
 export function KeyForm({ wasWrong, onKey }: { wasWrong: boolean; onKey: (key: string) => void }) {
   const [key, setKey] = useState('')
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.focus(), [])
   return (
     <main className="grid min-h-full place-items-center p-6">
       <form onSubmit={submit} className="w-full max-w-sm rounded-xl border border-line bg-panel p-6 shadow-float">
@@ -18,6 +20,7 @@ export function KeyForm({ wasWrong, onKey }: { wasWrong: boolean; onKey: (key: s
           <code className="font-mono text-[13px]">RIVULET_KEY</code>. The tabs of this browser share it until they are closed.
         </p>
         <input
+          ref={field}
           id="key"
           type="password"
           autoComplete="off"

@@ -3,6 +3,7 @@
  * is opened again. A query is refreshed at its own pace while the page is visible, or by the feed; a value that could not be refreshed stays, with the
  * error.
  */
+import { RivuletError } from '@rivulet/client'
 import { QueryClient, useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
 
@@ -22,13 +23,29 @@ export function usePolled<T>(name: readonly unknown[], read: (signal: AbortSigna
   const { data, error, dataUpdatedAt, refetch } = useQuery({
     queryKey: name,
     queryFn: ({ signal }) => latest.current(signal),
-    refetchInterval: ({ state }) => (everyMs === false && state.error ? afterErrorMs : everyMs),
+    // What the key may not read now, it may not read later.
+    refetchInterval: ({ state: { error } }) => (isForbidden(error) ? false : everyMs === false && error ? afterErrorMs : everyMs),
     // Entities keep their identity by other means, and a large page would be compared value by value.
     structuralSharing: false,
   })
   return { value: data ?? null, error: error && textOf(error), updatedAt: dataUpdatedAt, refresh: () => void refetch() }
 }
 
+/** With the fields that the server names, and what is wrong with each. */
 export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  if (!(error instanceof Error)) return String(error)
+  const details = error instanceof RivuletError ? (error.details ?? []) : []
+  const reasons = details.map(({ path, reason }) => [path.replace(/^\//, ''), reason].filter(Boolean).join(': '))
+  return [withoutReason(error), ...reasons].join('. ')
+}
+
+/** The API repeats the first reason in the message, for programs that show nothing else. */
+export function withoutReason(error: Error): string {
+  const [first] = error instanceof RivuletError ? (error.details ?? []) : []
+  const at = first ? error.message.indexOf(`: ${first.path}: `) : -1
+  return at < 0 ? error.message : error.message.slice(0, at)
+}
+
+function isForbidden(error: unknown): boolean {
+  return error instanceof RivuletError && error.code === 'forbidden'
 }

@@ -7,6 +7,10 @@ const plainPages = ['agents', 'workers', 'errors', 'dashboard', 'usage', 'schedu
 
 export type Route = { page: 'tasks' } | { page: 'task'; id: string } | { page: (typeof plainPages)[number] } | { page: 'missing' }
 
+export function isForAdmins(page: Route['page']): boolean {
+  return page === 'keys' || page === 'audit'
+}
+
 export function routeOf(path: string): Route {
   if (path === '/' || path === '/tasks') return { page: 'tasks' }
   const [, id] = /^\/tasks\/([^/]+)$/.exec(path) ?? []

@@ -1,7 +1,8 @@
 /** The frame of every page: where one can go, whose page it is, how it looks, and the keys that work everywhere. */
 
 import { useClient } from '@rivulet/client/react'
-import { type ComponentType, lazy, type ReactNode, Suspense, useState } from 'react'
+import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
+import { keepPage } from '../files/use-dropped-files.ts'
 import { useOpenCount } from '../waits/use-waits.ts'
 import { AccountMark } from './account-mark.tsx'
 import {
@@ -24,13 +25,13 @@ import { Link } from './elements/link.tsx'
 import { Logo } from './elements/logo.tsx'
 import { useFollowedFeed } from './feed.ts'
 import { useKeys } from './hooks/use-keys.ts'
-import { listPath, type Route, useRoute } from './route.ts'
+import { isForAdmins, listPath, type Route, useRoute } from './route.ts'
 import { useSession } from './session.tsx'
 import { type Theme, useTheme } from './theme.ts'
 
 const HelpDialog = lazy(async () => ({ default: (await import('./help-dialog.tsx')).HelpDialog }))
 
-type Place = { to: string; name: string; pages: Route['page'][]; icon: ReactNode; isForAdmins?: boolean; Count?: ComponentType }
+type Place = { to: string; name: string; pages: Route['page'][]; icon: ReactNode; Count?: ComponentType }
 
 const places: Place[] = [
   { to: '/', name: 'Tasks', pages: ['tasks', 'task'], icon: <TasksIcon /> },
@@ -41,8 +42,8 @@ const places: Place[] = [
   { to: '/agents', name: 'Agents', pages: ['agents'], icon: <AgentsIcon /> },
   { to: '/workers', name: 'Workers', pages: ['workers'], icon: <WorkersIcon /> },
   { to: '/schedules', name: 'Schedules and webhooks', pages: ['schedules'], icon: <ClockIcon /> },
-  { to: '/keys', name: 'Keys', pages: ['keys'], icon: <KeysIcon />, isForAdmins: true },
-  { to: '/audit', name: 'Audit log', pages: ['audit'], icon: <AuditIcon />, isForAdmins: true },
+  { to: '/keys', name: 'Keys', pages: ['keys'], icon: <KeysIcon /> },
+  { to: '/audit', name: 'Audit log', pages: ['audit'], icon: <AuditIcon /> },
 ]
 
 export function Shell({ children }: { children: ReactNode }) {
@@ -51,6 +52,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const [isHelping, setHelping] = useState(false)
   useFollowedFeed(useClient(), shared === null && may('tasks:read'))
   useKeys({ '?': () => setHelping(true) })
+  useEffect(keepPage, [])
 
   return (
     <div className="flex h-full flex-col overflow-y-auto md:flex-row md:overflow-hidden">
@@ -64,7 +66,7 @@ export function Shell({ children }: { children: ReactNode }) {
         {!shared && (
           <nav aria-label="Console" className="order-1 flex w-full gap-1 overflow-x-auto md:order-none md:flex-col md:overflow-visible">
             {places
-              .filter(({ isForAdmins }) => !isForAdmins || may('admin'))
+              .filter(({ pages }) => !pages.some(isForAdmins) || may('admin'))
               .map(({ to, name, pages, icon, Count }) => (
                 <PlaceLink key={to} to={to === '/' ? listPath() : to} isHere={pages.includes(page)} icon={icon}>
                   {name}
@@ -125,8 +127,14 @@ export function IconButton({ name, label, icon, onClick }: { name: string; label
 
 function PlaceLink({ to, isHere, icon, children }: { to: string; isHere: boolean; icon: ReactNode; children: ReactNode }) {
   const look = isHere ? 'bg-accent-well font-medium text-accent' : 'text-soft hover:bg-well hover:text-ink'
+  const place = useRef<HTMLAnchorElement>(null)
+  // On a phone the navigation scrolls by itself.
+  useEffect(() => {
+    if (isHere) place.current?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [isHere])
   return (
     <Link
+      ref={place}
       to={to}
       aria-current={isHere ? 'page' : undefined}
       className={`flex shrink-0 items-center gap-2 rounded-lg p-2 -outline-offset-2 ${look}`}

@@ -44,14 +44,14 @@ export const Composer = memo(({ task, ref, isBusy, isJson, setJson, send }: Comp
   const [error, setError] = useState<string | null>(null)
   const [sending, setSending] = useState(0)
   const uploads = useUploads()
-  const { isOver, handlers } = useDroppedFiles(uploads.add)
+  const { isOver, onPaste } = useDroppedFiles(uploads.add, 'page')
   const isEmpty = text.trim() === '' && !uploads.list.some(({ state }) => state === 'stored')
   return (
     <form onSubmit={submit} className="border-t border-line px-3 py-3 sm:px-6">
       <div className="mx-auto max-w-3xl">
         <FormError error={error} />
         <div
-          {...handlers}
+          onPaste={onPaste}
           className={`rounded-xl border bg-panel focus-within:border-accent ${isOver ? 'border-accent bg-accent-well' : 'border-line-strong'}`}
         >
           <UploadList uploads={uploads} />

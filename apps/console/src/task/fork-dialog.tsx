@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { Field, fieldLook } from '../shell/forms/field.tsx'
 import { FormDialog } from '../shell/forms/form-dialog.tsx'
 import { navigate, taskPath } from '../shell/route.ts'
-import { wordsOf } from '../tasks/task-title.ts'
+import { cutText, wordsOf } from '../tasks/task-title.ts'
 import { isForkable } from './forkable.ts'
 
 export function ForkDialog({ id, turns, onClose }: { id: string; turns: readonly FoldedTurn[]; onClose: () => void }) {
@@ -19,7 +19,7 @@ export function ForkDialog({ id, turns, onClose }: { id: string; turns: readonly
           {choices.map(({ number, input }) => (
             <option key={number} value={number}>
               {number}
-              {input && `: ${wordsOf(input).slice(0, 60)}`}
+              {input && `: ${cutText(wordsOf(input), 60)}`}
             </option>
           ))}
         </select>

@@ -11,7 +11,7 @@ import { textOf } from '../shell/queries.ts'
 import { listPath, navigate, taskPath } from '../shell/route.ts'
 import { saveBlob } from '../shell/save-blob.ts'
 import { useSession } from '../shell/session.tsx'
-import type { TaskDraft } from '../tasks/task-draft.ts'
+import { draftOf } from '../tasks/task-draft.ts'
 import { isForkable } from './forkable.ts'
 
 const loadTexts = () => import('./transcript-text.ts')
@@ -19,7 +19,7 @@ const ForkDialog = lazy(async () => ({ default: (await import('./fork-dialog.tsx
 const ShareDialog = lazy(async () => ({ default: (await import('./share-dialog.tsx')).ShareDialog }))
 const NewTaskDialog = lazy(async () => ({ default: (await import('../tasks/new-task-dialog.tsx')).NewTaskDialog }))
 
-type Open = { dialog: 'share' } | { dialog: 'fork' } | { dialog: 'delete' } | { dialog: 'edit'; given: Partial<TaskDraft> } | null
+type Open = { dialog: 'share' } | { dialog: 'fork' } | { dialog: 'delete' } | ({ dialog: 'edit' } & ReturnType<typeof draftOf>) | null
 
 export type TaskActionsProps = { handle: TaskHandle; task: Task; title: string; isBusy: boolean; turns: readonly FoldedTurn[] }
 
@@ -64,7 +64,7 @@ export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskAct
       <Suspense>
         {open?.dialog === 'share' && <ShareDialog id={task.id} onClose={close} />}
         {open?.dialog === 'fork' && <ForkDialog id={task.id} turns={turns} onClose={close} />}
-        {open?.dialog === 'edit' && <NewTaskDialog agents={agents} given={open.given} onClose={close} />}
+        {open?.dialog === 'edit' && <NewTaskDialog agents={agents} given={open.given} files={open.files} onClose={close} />}
       </Suspense>
       {open?.dialog === 'delete' && (
         <ConfirmDialog title="Delete this task?" action="Delete" onClose={close} onConfirm={() => attempt(remove)}>
@@ -82,9 +82,10 @@ export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskAct
     )
   }
 
-  /** With its whole input: a list of turns leaves out what is large. */
-  async function firstInput(): Promise<Content | undefined> {
-    return (await handle.getTurn(1)).input
+  /** All of them, and whole: a list of turns leaves out what is large. */
+  async function firstInputs(): Promise<readonly Content[]> {
+    const { input, inputs = input ? [input] : [] } = await handle.getTurn(1)
+    return inputs
   }
 
   /** Its words come by the stream of the page. */
@@ -93,22 +94,14 @@ export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskAct
   }
 
   async function runAgain(): Promise<void> {
-    const input = await firstInput()
-    const body = { agent: task.agent, params: task.params, metadata: task.metadata, ...(input && { input }) }
+    const inputs = await firstInputs()
+    const body = { agent: task.agent, params: task.params, metadata: task.metadata, ...(inputs.length > 0 && { input: [...inputs] }) }
     const { task: created } = await client.tasks.create(body)
     navigate(taskPath(created.id))
   }
 
   async function edit(): Promise<void> {
-    const input = await firstInput()
-    const words =
-      input?.type === 'text'
-        ? { input: input.text }
-        : input?.type === 'data'
-          ? { input: JSON.stringify(input.data, null, 2), isJson: true }
-          : {}
-    const params = task.params === null ? '' : JSON.stringify(task.params, null, 2)
-    setOpen({ dialog: 'edit', given: { agent: task.agent, params, ...words } })
+    setOpen({ dialog: 'edit', ...draftOf(task, await firstInputs()) })
   }
 
   async function copyAnswer(): Promise<void> {

@@ -1,6 +1,6 @@
 /** One task: what it says as it says it, and the means to answer, to stop it and to look behind it. */
 import { hasEnded, type TaskStatus } from '@rivulet/client'
-import { useClient, useTask } from '@rivulet/client/react'
+import { useTask } from '@rivulet/client/react'
 import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useEventLog } from '../inspector/use-event-log.ts'
 import { usePast } from '../inspector/use-past.ts'
@@ -26,14 +26,8 @@ const Inspector = lazy(async () => ({ default: (await import('../inspector/inspe
 const FactsPanel = lazy(async () => ({ default: (await import('./facts/facts-panel.tsx')).FactsPanel }))
 
 export function TaskPage({ id }: { id: string }) {
-  const { taskToken, may, shared } = useSession()
-  const { task, messages, messagesFrom, turns, state, waits, status, connection, error, send, cancel } = useTask(id, {
-    follow: true,
-    token: taskToken,
-  })
-  const client = useClient()
-  // With the key, where there is one: a token does not get workers, traces and what was thrown.
-  const reader = useMemo(() => (shared ? task : client.tasks.get(id)), [client, id, shared, task])
+  const { may, shared } = useSession()
+  const { task, messages, messagesFrom, turns, state, waits, status, connection, error, send, cancel } = useTask(id, { follow: true })
   const [panel, setPanel] = usePanel()
   const log = useEventLog(panel === 'inspector' ? task : null)
   const past = usePast(log)
@@ -47,7 +41,9 @@ export function TaskPage({ id }: { id: string }) {
   const stop = useStop(cancel, isBusy)
   const resend = useResend(task, may('tasks:write'))
   const known = task?.view({ follow: true }).current.task ?? null
-  const words = turns[0]?.number === 1 && turns[0].input ? wordsOf(turns[0].input) : undefined
+  // The page has the latest turns only; an edit discards the turns that it replaces.
+  const first = turns[0]?.number === 1 ? turns.find(({ status }) => status !== 'discarded') : undefined
+  const words = first?.input && wordsOf(first.input)
   const title = known ? titleOf({ agent: known.agent, ...(known.name && { name: known.name }), ...(words && { title: words }) }) : '…'
   usePageTitle(title)
 
@@ -75,7 +71,7 @@ export function TaskPage({ id }: { id: string }) {
           <TaskHeader
             {...{ title, task: known, status, turns, connection, panel, stop: isBusy && may('tasks:write') ? stop : null }}
             onPanel={setPanel}
-            actions={reader && known && <TaskActions handle={reader} task={known} title={title} isBusy={isBusy} turns={turns} />}
+            actions={task && known && <TaskActions handle={task} task={known} title={title} isBusy={isBusy} turns={turns} />}
           />
           <Announcement status={status} reason={error?.message} />
           <Question title={waits.at(-1)?.title} />
@@ -83,7 +79,7 @@ export function TaskPage({ id }: { id: string }) {
             task={id}
             {...(past
               ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null, resend: null }
-              : { messages, turns, handle: reader, earlier, superseded, answer, resend })}
+              : { messages, turns, handle: task, earlier, superseded, answer, resend })}
             goTo={past || wanted === null || !/^\d{1,9}$/.test(wanted) ? null : Number(wanted)}
             placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
           />
@@ -102,9 +98,9 @@ export function TaskPage({ id }: { id: string }) {
       second={
         <Suspense>
           {panel === 'inspector' && <Inspector log={log} stored={stored} id={id} onClose={() => setPanel(null)} />}
-          {panel === 'facts' && reader && (
+          {panel === 'facts' && task && (
             <FactsPanel
-              {...{ handle: reader, state, version: `${status} ${turns.length} ${turns.at(-1)?.attempt}` }}
+              {...{ handle: task, state, version: `${status} ${turns.length} ${turns.at(-1)?.attempt}` }}
               onClose={() => setPanel(null)}
             />
           )}

@@ -1,5 +1,6 @@
 /** Stopping: said at once, over when the task is. */
 import { useEffect, useState } from 'react'
+import { textOf } from '../shell/queries.ts'
 
 export type Stop = { isStopping: boolean; error: string | null; ask(): void }
 
@@ -17,7 +18,7 @@ export function useStop(cancel: (reason?: string) => Promise<unknown>, isBusy: b
     setError(null)
     cancel('Stopped in the console').catch((reason: unknown) => {
       setStopping(false)
-      setError(reason instanceof Error ? reason.message : String(reason))
+      setError(textOf(reason))
     })
   }
 }

@@ -92,9 +92,14 @@ function BulkDialog({ deed, tasks, onClose }: { deed: Deed; tasks: readonly Task
         </p>
       ))}
       <div className="mt-4 flex justify-end gap-2">
-        <Button onClick={() => onClose(progress?.isOver === true && progress.failed.length === 0)}>{progress ? 'Close' : 'Back'}</Button>
+        <Button
+          data-first={deed === 'delete' || undefined}
+          onClick={() => onClose(progress?.isOver === true && progress.failed.length === 0)}
+        >
+          {progress ? 'Close' : 'Back'}
+        </Button>
         {!progress && (
-          <Button data-first kind={deed === 'delete' ? 'danger' : 'primary'} onClick={() => void run()}>
+          <Button data-first={deed !== 'delete' || undefined} kind={deed === 'delete' ? 'danger' : 'primary'} onClick={() => void run()}>
             {name}
           </Button>
         )}

@@ -1,5 +1,5 @@
 /** Gives an agent something to do, and goes to watch it. */
-import type { Agent } from '@rivulet/client'
+import type { Agent, ContentOf } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { type KeyboardEvent, useMemo, useState } from 'react'
 import { AttachButton } from '../files/attach-button.tsx'
@@ -16,23 +16,28 @@ const emptyDraft: TaskDraft = { agent: '', input: '', isJson: false, params: '',
 
 export type NewTaskProps = {
   agents: readonly Agent[]
-  /** What the form begins with. */
+  /** What the form begins with, in place of what was typed and not sent. */
   given?: Partial<TaskDraft>
+  files?: readonly ContentOf<'media'>[]
   onClose: () => void
 }
 
-export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
+export function NewTaskDialog({ agents, given, files: givenFiles = [], onClose }: NewTaskProps) {
   const client = useClient()
   const preferred = agents.find(({ name }) => name === 'assistant') ?? agents.find(({ workers }) => workers > 0) ?? agents[0]
   const [stored, store] = useStored('draft.new')
-  const draft = useMemo(() => ({ ...emptyDraft, ...given, ...draftIn(stored) }), [stored, given])
+  const [edited, setEdited] = useState(given)
+  const draft = useMemo(() => ({ ...emptyDraft, ...(edited ?? draftIn(stored)) }), [stored, edited])
   /** Not a part of the draft, which the browser stores. */
   const [secrets, setSecrets] = useState('')
-  const uploads = useUploads()
-  const { isOver, handlers } = useDroppedFiles(uploads.add)
+  const uploads = useUploads(givenFiles)
+  const { isOver, onPaste } = useDroppedFiles(uploads.add, 'dialog')
   const agentName = draft.agent || preferred?.name || ''
   const agent = agents.find(({ name }) => name === agentName)
-  const change = (fields: Partial<TaskDraft>) => store(JSON.stringify({ ...draft, ...fields }))
+  const change = (fields: Partial<TaskDraft>) => {
+    if (edited) setEdited({ ...draft, ...fields })
+    else store(JSON.stringify({ ...draft, ...fields }))
+  }
 
   return (
     <FormDialog
@@ -41,7 +46,7 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
       canSubmit={agentName !== '' && !uploads.isSending}
       onClose={onClose}
       onSubmit={start}
-      {...handlers}
+      onPaste={onPaste}
       className={isOver ? 'bg-accent-well' : ''}
     >
       <Field label="Agent" note={agent && noteOf(agent)}>
@@ -116,7 +121,7 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
       const body = bodyOf({ ...draft, agent: agentName }, secrets)
       const inputs = [...files, ...(body.input === undefined ? [] : [body.input].flat())]
       const { task } = await client.tasks.create({ ...body, start: true, ...(files.length > 0 && { input: inputs }) })
-      store('')
+      if (!edited) store('')
       navigate(taskPath(task.id))
       onClose()
     } catch (reason) {

@@ -7,13 +7,20 @@ export function titleOf({ name, title, agent }: Pick<TaskSummary, 'name' | 'titl
   return name || title?.trim() || `A task for ${agent}`
 }
 
+/** The beginning of a text, never with a part of a character: an emoji may be as long as a word. */
+export function cutText(text: string, most: number): string {
+  if (text.length <= most) return text
+  const segments = new Intl.Segmenter().segment(text.slice(0, most * 2))
+  return text.slice(0, segments.containing(most)?.index ?? most)
+}
+
 /** The first words of an input. */
 export function wordsOf(content: Content): string {
   switch (content.type) {
     case 'text':
-      return content.text.slice(0, maxLength)
+      return cutText(content.text, maxLength)
     case 'data':
-      return JSON.stringify(content.data).slice(0, maxLength)
+      return cutText(JSON.stringify(content.data), maxLength)
     case 'reasoning':
     case 'tool_request':
     case 'tool_response':

@@ -91,7 +91,7 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
               <div
                 key={row.key}
                 data-row={row.key}
-                className={`${isDiscarded ? 'border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
+                className={`${isDiscarded ? 'flex flex-col border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
               >
                 <TranscriptRow {...{ row, task, handle, answer }} resend={isDiscarded ? null : resend} />
               </div>

@@ -10,7 +10,7 @@ import { Button } from '../shell/elements/button.tsx'
 import { useNow } from '../shell/hooks/use-now.ts'
 import { useStored } from '../shell/hooks/use-stored.ts'
 import { duration } from '../shell/human-units.ts'
-import { textOf } from '../shell/queries.ts'
+import { withoutReason } from '../shell/queries.ts'
 import { contentOf, type Draft, draftOf, fieldsOf } from './form-fields.ts'
 import type { Answer } from './use-answer.ts'
 import { fieldLook, WaitFields } from './wait-fields.tsx'
@@ -153,7 +153,8 @@ function About({ wait: { kind, assignee, expiresAt } }: { wait: Wait }) {
 
 /** The first response counts, so a person who comes second learns whose that was. */
 function sentenceOf(error: unknown): string {
-  if (!(error instanceof RivuletError) || error.code !== 'already_answered') return textOf(error)
+  if (!(error instanceof RivuletError) || error.code !== 'already_answered')
+    return error instanceof Error ? withoutReason(error) : String(error)
   const of = (name: string) => error.details?.find(({ path }) => path === `/answer/${name}`)?.reason
   return `Another response was first: ${of('action')}${of('by') ? ` by ${of('by')}` : ''}`
 }

@@ -1,6 +1,8 @@
 /** A bar of the timeline. */
+import type { Content } from '@rivulet/client'
+
 export type Bar = {
-  kind: 'turn' | 'attempt' | 'step' | 'message' | 'tool'
+  kind: 'turn' | 'attempt' | 'step' | 'message' | 'tool' | 'wait' | 'child'
   label: string
   from: number
   /** Null while it is running. */
@@ -10,6 +12,11 @@ export type Bar = {
   cursor: string | null
   /** The index of its message, or of its first one; null if it has none. */
   message: number | null
+}
+
+/** A tool that failed has responded completely, so its message does not have the status `failed`. */
+export function isFailure(content: Content): boolean {
+  return content.type === 'tool_response' && content.isError
 }
 
 export function kindOf(type: string): Bar['kind'] {

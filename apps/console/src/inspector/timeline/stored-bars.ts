@@ -1,6 +1,6 @@
-/** Bars by stored times: turns and messages whose events are in the log no more, and steps, which are in no log. */
-import type { FoldedTurn, Message, Step } from '@rivulet/client'
-import { type Bar, kindOf, labelOf } from './bar.ts'
+/** Bars by stored times: turns and messages whose events are in the log no more; steps, waits and children, which have no events of their own. */
+import type { FoldedTurn, Message, Step, Wait } from '@rivulet/client'
+import { type Bar, isFailure, kindOf, labelOf } from './bar.ts'
 
 /** What is known of the task beside its log. */
 export type Stored = { turns: readonly FoldedTurn[]; messages: readonly Message[]; steps?: readonly Step[] }
@@ -41,10 +41,39 @@ export function stepBars({ messages, steps = [] }: Stored): Bar[] {
   })
 }
 
+/** What a turn waits for, and its children, each as long as it is waited for. */
+export function waitBars({ turns }: Stored): Bar[] {
+  return turns.flatMap(({ waits = [], finishedAt }) =>
+    waits.map(wait => {
+      const about = wait.child ? ({ kind: 'child', label: `child ${wait.name}` } as const) : ({ kind: 'wait', label: wait.title } as const)
+      return {
+        ...about,
+        from: Date.parse(wait.createdAt),
+        to: endOf(wait, finishedAt),
+        outcome: outcomeOf(wait),
+        cursor: null,
+        message: wait.index ?? null,
+      }
+    }),
+  )
+}
+
+function endOf({ status, answer, expiresAt }: Wait, turnEnd: string | undefined): number | null {
+  if (status === 'open') return null
+  return timeOf(answer?.at ?? (status === 'expired' ? expiresAt : turnEnd))
+}
+
+function outcomeOf({ status, kind, answer }: Wait): Bar['outcome'] {
+  if (status === 'open') return 'open'
+  if (status === 'expired') return kind === 'timer' ? 'good' : 'stopped'
+  return status === 'answered' && answer?.action !== 'decline' ? 'good' : 'stopped'
+}
+
 function barOf(message: Message): Bar {
   const from = Date.parse(message.createdAt)
   const kind = kindOf(message.content.type)
-  const end = { to: timeOf(message.finishedAt), outcome: outcomes[message.status], cursor: null }
+  const outcome = isFailure(message.content) ? 'bad' : outcomes[message.status]
+  const end = { to: timeOf(message.finishedAt), outcome, cursor: null }
   return { kind, label: labelOf(message), from, ...end, message: message.index }
 }
 

@@ -1,4 +1,4 @@
-/** Turns, attempts, steps, messages and tools over time. Each bar leads to the event that began it, or to its message where the log has expired. */
+/** Turns, attempts, steps, messages, tools, waits and children over time. Each bar leads to the event that began it, or to its message where the log has expired. */
 import { memo } from 'react'
 import { duration } from '../../shell/human-units.ts'
 import type { Bar } from './bar.ts'
@@ -16,7 +16,9 @@ export const TimelineBars = memo(({ timeline: { from, to, bars }, chosen, onChoo
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: a bar is little, and few are added before others
           <li key={`${place} ${bar.label}`} className="flex items-center gap-2 text-xs">
-            <span className={`w-28 shrink-0 truncate ${indents[bar.kind]}`}>{bar.label}</span>
+            <span title={bar.label} className={`w-28 shrink-0 truncate ${indents[bar.kind]}`}>
+              {bar.label}
+            </span>
             <span className="relative h-4 min-w-0 grow">
               <button
                 type="button"
@@ -41,6 +43,8 @@ const indents: Record<Bar['kind'], string> = {
   step: 'pl-3 text-soft italic',
   message: 'pl-4 text-faint',
   tool: 'pl-4 text-warn',
+  wait: 'pl-3 text-warn',
+  child: 'pl-3 text-accent',
 }
 const looks: Record<Bar['outcome'], string> = {
   open: 'bg-accent breathing',

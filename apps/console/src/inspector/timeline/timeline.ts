@@ -1,8 +1,8 @@
-/** The log as bars over time: turns, their attempts, messages and tools, with the stored steps; and how fast the words came. */
+/** The log as bars over time: turns, their attempts, messages and tools, with the stored steps, waits and children; and how fast the words came. */
 import { isLogged } from '@rivulet/client'
 import type { Entry } from '../event-log.ts'
-import { type Bar, kindOf, labelOf } from './bar.ts'
-import { type Stored, stepBars, storedBars } from './stored-bars.ts'
+import { type Bar, isFailure, kindOf, labelOf } from './bar.ts'
+import { type Stored, stepBars, storedBars, waitBars } from './stored-bars.ts'
 
 /** `stored`: how many turns are drawn by their stored times. */
 export type Timeline = { from: number; to: number; bars: Bar[]; stored: number }
@@ -21,6 +21,7 @@ export function timelineOf(entries: readonly Entry[], stored: Stored = { turns: 
   const bars: Bar[] = []
   const open = new Map<string, Bar>()
   const inLog = new Set<number>()
+  const failures = new Set<string>()
   let from = Number.POSITIVE_INFINITY
   let to = 0
   for (const { event } of entries) {
@@ -43,6 +44,8 @@ export function timelineOf(entries: readonly Entry[], stored: Stored = { turns: 
       case 'message.replaced': {
         const key = `message ${event.index}`
         if (!open.has(key)) begin(key, { kind: kindOf(event.content.type), label: labelOf(event), from: at, cursor, message: event.index })
+        if (isFailure(event.content)) failures.add(key)
+        else failures.delete(key)
         if (event.type === 'message.replaced') end(key, at, 'good')
         break
       }
@@ -58,9 +61,9 @@ export function timelineOf(entries: readonly Entry[], stored: Stored = { turns: 
     }
   }
   const old = storedBars(stored, turnNumber => inLog.has(turnNumber))
-  const all = [...old, ...bars, ...stepBars(stored)].toSorted((one, other) => one.from - other.from).slice(-mostBars)
+  const all = [...old, ...bars, ...stepBars(stored), ...waitBars(stored)].toSorted((one, other) => one.from - other.from).slice(-mostBars)
   from = all.reduce((least, bar) => Math.min(least, bar.from), from)
-  to = old.reduce((most, bar) => Math.max(most, bar.to ?? bar.from), to)
+  to = all.reduce((most, bar) => Math.max(most, bar.to ?? bar.from), to)
   return { from: Number.isFinite(from) ? from : 0, to, bars: all, stored: old.filter(({ kind }) => kind === 'turn').length }
 
   function begin(key: string, bar: Omit<Bar, 'to' | 'outcome'>): void {
@@ -73,7 +76,7 @@ export function timelineOf(entries: readonly Entry[], stored: Stored = { turns: 
     const bar = open.get(key)
     if (!bar) return
     bar.to = at
-    bar.outcome = outcome
+    bar.outcome = outcome === 'good' && failures.has(key) ? 'bad' : outcome
     open.delete(key)
   }
 

@@ -1,4 +1,4 @@
-/** Asks before something that cannot be undone. */
+/** Asks before something that cannot be undone. The button that changes nothing has the focus. */
 import type { ReactNode } from 'react'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
@@ -10,9 +10,10 @@ export function ConfirmDialog({ title, action, onClose, onConfirm, children }: C
     <Dialog title={title} onClose={onClose}>
       <p className="text-soft">{children}</p>
       <div className="mt-4 flex justify-end gap-2">
-        <Button onClick={onClose}>Back</Button>
+        <Button data-first onClick={onClose}>
+          Back
+        </Button>
         <Button
-          data-first
           kind="danger"
           onClick={() => {
             onClose()

@@ -1,5 +1,5 @@
-/** A window over the page. The browser keeps the focus inside, and gives it back. What is marked `data-first` has it first. */
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+/** A window over the page. The browser keeps the focus inside. What is marked `data-first` has it first; afterwards, it is where it was. */
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
 import { CloseIcon } from './icons.tsx'
 
 export function Dialog({
@@ -15,7 +15,8 @@ export function Dialog({
 }) {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Before the element leaves the page, because a browser returns the focus only from a dialog that is in it.
+  useLayoutEffect(() => {
     const dialog = element.current
     if (!dialog?.open) dialog?.showModal()
     dialog?.querySelector<HTMLElement>('[data-first]')?.focus()

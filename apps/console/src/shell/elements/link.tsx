@@ -1,8 +1,8 @@
 /** A link inside the console: an ordinary one for the browser (new tab, copy), and no reload for a plain click. */
-import type { AnchorHTMLAttributes, MouseEvent } from 'react'
+import type { AnchorHTMLAttributes, MouseEvent, Ref } from 'react'
 import { navigate } from '../route.ts'
 
-export function Link({ to, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { to: string }) {
+export function Link({ to, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { to: string; ref?: Ref<HTMLAnchorElement> }) {
   return <a href={to} onClick={follow} {...rest} />
 
   function follow(event: MouseEvent<HTMLAnchorElement>): void {

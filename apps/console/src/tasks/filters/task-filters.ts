@@ -20,7 +20,7 @@ export function queryIn(address: string, now: number): TaskQuery {
   const fields = new URLSearchParams(address)
   const text = (name: string) => fields.get(name)?.trim() || undefined
   const status = statuses.find(known => known === text('status'))
-  const [agent, errorCode, parent, q] = ['agent', 'error', 'parent', 'search'].map(text)
+  const [agent, errorCode, parent, q, fingerprint] = ['agent', 'error', 'parent', 'search', 'fingerprint'].map(text)
   const [within, minDurationMs, maxDurationMs] = ['within', 'min', 'max'].map(name => numberIn(text(name)))
   const metadata = metadataIn(fields)
   return {
@@ -28,6 +28,7 @@ export function queryIn(address: string, now: number): TaskQuery {
     ...(status && { status }),
     ...(errorCode && { errorCode }),
     ...(parent && { parent }),
+    ...(fingerprint && /^[\da-f]{32}$/.test(fingerprint) && { errorFingerprint: fingerprint }),
     // By the minute, so that the same filter is the same query for a while.
     ...(within !== undefined && { createdAfter: new Date(Math.floor(now / 60_000 - within) * 60_000).toISOString() }),
     ...(minDurationMs !== undefined && { minDurationMs }),
@@ -52,6 +53,7 @@ const labels: Record<string, (value: string) => string | null> = {
   agent: value => `Agent: ${value}`,
   status: value => (statuses.includes(value as TaskStatus) ? `Status: ${value}` : null),
   error: value => `Error: ${value}`,
+  fingerprint: value => (/^[\da-f]{32}$/.test(value) ? `Reason: ${value.slice(0, 8)}…` : null),
   parent: value => `Children of ${value.slice(0, 8)}…`,
   within: value => {
     const minutes = numberIn(value)

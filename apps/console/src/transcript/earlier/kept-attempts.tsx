@@ -1,10 +1,11 @@
 /** The attempts before the one that counts: each in a line with its error, and all of them side by side. */
-import type { Attempt, FoldedTurn, TaskHandle } from '@rivulet/client'
+import { type Attempt, type FoldedTurn, hasEnded, type Message, type TaskHandle } from '@rivulet/client'
 import { useState } from 'react'
 import { Button } from '../../shell/elements/button.tsx'
 import { Dialog } from '../../shell/elements/dialog.tsx'
 import { ChevronIcon } from '../../shell/elements/icons.tsx'
 import { count, duration } from '../../shell/human-units.ts'
+import { usePolled } from '../../shell/queries.ts'
 import { MessageRow } from '../message-row.tsx'
 import { tokensIn } from '../turn-usage.ts'
 import { useAttempts } from './use-attempts.ts'
@@ -24,7 +25,7 @@ export function KeptAttempts({ task, turn, shown }: { task: TaskHandle | null; t
       <Button kind="quiet" className="text-[13px]" onClick={() => setComparing(true)}>
         Compare the {attempts.length} attempts
       </Button>
-      {isComparing && <Comparison turn={turn} attempts={attempts} onClose={() => setComparing(false)} />}
+      {isComparing && task && <Comparison task={task} turn={turn} attempts={attempts} onClose={() => setComparing(false)} />}
     </div>
   )
 }
@@ -52,14 +53,16 @@ function KeptAttempt({ attempt }: { attempt: Attempt }) {
           {attempt.error?.detail && (
             <p className="font-mono text-xs whitespace-pre-wrap text-bad [overflow-wrap:anywhere]">{attempt.error.detail}</p>
           )}
-          <Said attempt={attempt} />
+          <Said messages={attempt.messages ?? []} isCut={attempt.omitted !== undefined} />
         </div>
       )}
     </div>
   )
 }
 
-function Comparison({ turn, attempts, onClose }: { turn: FoldedTurn; attempts: readonly Attempt[]; onClose: () => void }) {
+type ComparisonProps = { task: TaskHandle; turn: FoldedTurn; attempts: readonly Attempt[]; onClose: () => void }
+
+function Comparison({ task, turn, attempts, onClose }: ComparisonProps) {
   return (
     <Dialog title={`Turn ${turn.number}: its attempts`} onClose={onClose} isWide>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
@@ -80,7 +83,11 @@ function Comparison({ turn, attempts, onClose }: { turn: FoldedTurn; attempts: r
               </p>
             )}
             <div className="mt-3">
-              <Said attempt={attempt} />
+              {attempt.messages ? (
+                <Said messages={attempt.messages} isCut={attempt.omitted !== undefined} />
+              ) : (
+                <SaidLast task={task} turn={turn} />
+              )}
             </div>
           </section>
         ))}
@@ -89,15 +96,22 @@ function Comparison({ turn, attempts, onClose }: { turn: FoldedTurn; attempts: r
   )
 }
 
-function Said({ attempt: { messages, omitted } }: { attempt: Attempt }) {
-  if (!messages) return <p className="text-[13px] text-faint">What it said is in the transcript.</p>
+/** The messages of the latest attempt are those of the turn. */
+function SaidLast({ task, turn: { number, status, attempt } }: { task: TaskHandle; turn: FoldedTurn }) {
+  const name = ['messages', task.id, number, attempt, status]
+  const { value, error } = usePolled(name, signal => task.messages({ turn: number }, { signal }), hasEnded(status) ? false : 2_000)
+  if (!value) return <p className="text-[13px] text-faint">{error ?? 'Loading …'}</p>
+  return <Said messages={value.data.filter(({ author }) => author !== 'user')} isCut={value.nextCursor !== null} />
+}
+
+function Said({ messages, isCut }: { messages: readonly Message[]; isCut: boolean }) {
   if (messages.length === 0) return <p className="text-[13px] text-faint">It said nothing.</p>
   return (
     <div className="space-y-3">
       {messages.map(message => (
         <MessageRow key={message.index} message={message} />
       ))}
-      {omitted && <p className="text-xs text-faint">The rest was not kept.</p>}
+      {isCut && <p className="text-xs text-faint">The rest is left out.</p>}
     </div>
   )
 }

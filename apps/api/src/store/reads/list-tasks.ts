@@ -59,9 +59,7 @@ const ranMs = sql.raw(
 )
 
 /** The number of the first turn that is part of the conversation: an edit discards the turns that it replaces. */
-export const firstKept = sql.raw(
-  `coalesce((select min(number) from turns as kept where kept.task = tasks.id and not kept.discarded), 1)`,
-)
+export const firstKept = sql.raw(`coalesce((select min(number) from turns as kept where kept.task = tasks.id and not kept.discarded), 1)`)
 
 /** In the id from its beginning, the name, the metadata, or the first input; capitals do not matter. Large metadata and inputs are not searched. */
 function hasText(text: string): SQL {

@@ -11,16 +11,25 @@ const task = newTask()
 
 describe('a push', () => {
   test('is parsed to the entries that were written', () => {
-    const position = fc.tuple(fc.nat(), fc.nat()).map(([epoch, seq]) => formatCursor(epoch, seq))
+    const position = fc.tuple(fc.integer({ min: 1 }), fc.nat()).map(([epoch, seq]) => formatCursor(epoch, seq))
+    const index = fc.option(fc.nat())
     const event = fc
       .oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }))
       .map((text): Event => note(task, text.toWellFormed()))
     fc.assert(
-      fc.property(position, fc.array(fc.record({ cursor: position, event }), { minLength: 1, maxLength: 5 }), (previous, entries) => {
-        const written = entries.map(({ cursor, event }) => ({ cursor, json: encodeByteText(encodeEvent(event).json) }))
-        const message = [previous, ...written.flatMap(({ cursor, json }) => [cursor, decodeByteText(json)])].join('\n')
-        expect(parsePush(task, Buffer.from(message))).toEqual({ task, previous, entries: written })
-      }),
+      fc.property(
+        position,
+        fc.array(fc.record({ cursor: position, index, event }), { minLength: 1, maxLength: 5 }),
+        (previous, entries) => {
+          const written = entries.map(({ event, ...place }) => ({ ...place, json: encodeByteText(encodeEvent(event).json) }))
+          const lines = written.flatMap(({ cursor, json }) => [cursor, decodeByteText(json)])
+          const message = [previous, '0-0', written.map(entry => entry.index ?? '').join(), ...lines].join('\n')
+          expect(parsePush(task, Buffer.from(message))).toEqual({ task, previous, entries: written })
+          // The version before pushes entries without indexes.
+          const without = written.map(entry => ({ ...entry, index: undefined }))
+          expect(parsePush(task, Buffer.from([previous, ...lines].join('\n')))).toEqual({ task, previous, entries: without })
+        },
+      ),
       { numRuns: 50 },
     )
   })
@@ -35,6 +44,8 @@ describe('a push', () => {
     '1-1\n1-23',
     '1-1x\n1-2\n{}',
     '1-1\nnot a cursor\n{}',
+    '1-1\n0-0',
+    '1-1\n0-0\n3',
     '\n\n\n',
     '1-1\n99999999999999999999-1\n{}',
   ])('that is malformed (%j) is ignored', message => {
@@ -57,6 +68,22 @@ describe('reading', () => {
     expect(await cursors('0-0', 10)).toEqual(['1-1', '1-2', '1-3', '1-4'])
     expect(await cursors('1-2', 2)).toEqual(['1-2', '1-3'])
     expect(await cursors('1-9', 2)).toEqual([])
+  })
+
+  test('returns the index beside each entry, and none where its writer left it out', async () => {
+    const logs = openLogs()
+    const id = newTask()
+    await logs.announcer.announce({ task: id, epoch: 1, running: true, entries: [queued(id), started(id, 1)] })
+    const { heard: received } = await logs.listen(id)
+    const events = [3, 4].map(
+      (index): Event => ({ type: 'message.finished', task: id, turn: 1, attempt: 1, at: 1, index, status: 'complete' }),
+    )
+    await logs.writer.append([{ task: id, epoch: 1, first: 1, entries: events.map(encodeEvent) }])
+    expect((await received(1))[0]?.entries.map(({ index }) => index)).toEqual([3, 4])
+    await logs.redis.xadd(logs.keys.stream(id), '1-5', 'event', '{}')
+    await logs.redis.xadd(logs.keys.stream(id), '1-6', 'index', 'x', 'event', '{}')
+    const entries = await logs.reader.read(id, '0-0', 100)
+    expect(entries.map(({ index }) => index)).toEqual([null, null, 3, 4, undefined, undefined])
   })
 
   test('returns entries of other programs without their content', async () => {

@@ -43,7 +43,8 @@ export type Announcement = {
   entries: readonly { key: string; event: Event }[]
 }
 
-export type LogEntry = { cursor: Cursor; json: ByteText }
+/** `index`: of the message that the event is about, or null; undefined where its writer left it out. The log keeps it beside the JSON, so readers parse less. */
+export type LogEntry = { cursor: Cursor; index?: number | null | undefined; json: ByteText }
 
 /** The message that subscribers receive when a log grows: the entries, and the cursor before them. */
 export type Push = { task: TaskId; previous: Cursor; entries: LogEntry[] }
@@ -72,7 +73,12 @@ export type TurnLogReader = ReturnType<typeof createLogReader>
 export type LogReader = Omit<TurnLogReader, 'hasTurn'>
 
 export function encodeEvent(event: Event): EncodedEvent {
-  return { index: 'index' in event ? (event.index ?? null) : null, json: JSON.stringify(event) }
+  return { index: messageIndexOf(event), json: JSON.stringify(event) }
+}
+
+/** Null for an event that is not about one message. */
+export function messageIndexOf(event: Event): number | null {
+  return 'index' in event ? (event.index ?? null) : null
 }
 
 /** A second limit, behind the worker's own limit of a turn's output. A log may be larger, because every entry repeats its task, turn and time. */
@@ -203,13 +209,25 @@ export function createLogSubscriber({
   }
 }
 
-/** The push in a message, or null when the message is not a push. */
+/**
+ * The push in a message, or null when the message is not a push.
+ *
+ * The indexes of the entries are the first entry, whose cursor is 0-0. A version that does not know it skips it as an entry that it already has, and pushes
+ * of that version have none.
+ */
 export function parsePush(task: TaskId, message: Buffer): Push | null {
   const bytes = readByteText(message)
   const chars = charsOf(bytes)
   let end = chars.indexOf('\n')
   const previous = end === -1 ? null : parseCursor(chars.slice(0, end))
   if (previous === null) return null
+  let indexes: readonly (number | null)[] = []
+  if (chars.startsWith(indexLine, end)) {
+    const from = end + indexLine.length
+    end = chars.indexOf('\n', from)
+    if (end === -1) return null
+    indexes = parseIndexes(chars, from, end)
+  }
   const entries: LogEntry[] = []
   while (end < chars.length) {
     const middle = chars.indexOf('\n', end + 1)
@@ -217,7 +235,7 @@ export function parsePush(task: TaskId, message: Buffer): Push | null {
     if (cursor === null) return null
     const next = chars.indexOf('\n', middle + 1)
     end = next === -1 ? chars.length : next
-    entries.push({ cursor, json: cutByteText(bytes, middle + 1, end) })
+    entries.push({ cursor, index: indexes[entries.length], json: cutByteText(bytes, middle + 1, end) })
   }
   return { task, previous, entries }
 }
@@ -226,11 +244,35 @@ export function parsePush(task: TaskId, message: Buffer): Push | null {
 function entriesOf(rows: [Buffer, Buffer[]][]): LogEntry[] {
   return rows.flatMap(([id, fields]) => {
     const cursor = parseCursor(id.toString('latin1'))
-    const at = fields.findIndex((name, i) => i % 2 === 0 && name.equals(eventField))
-    const json = at === -1 ? undefined : fields[at + 1]
-    return cursor ? [{ cursor, json: readByteText(json ?? noBytes) }] : []
+    const text = fieldOf(fields, indexField)?.toString('latin1')
+    const [index] = text === undefined ? [] : parseIndexes(text, 0, text.length)
+    return cursor ? [{ cursor, index, json: readByteText(fieldOf(fields, eventField) ?? noBytes) }] : []
   })
 }
 
+function fieldOf(fields: readonly Buffer[], name: Buffer): Buffer | undefined {
+  const at = fields.findIndex((field, i) => i % 2 === 0 && field.equals(name))
+  return at === -1 ? undefined : fields[at + 1]
+}
+
+/** Numbers and blanks between commas. Without a regular expression, because every delta passes here; empty where another text stands there. */
+function parseIndexes(chars: string, from: number, to: number): (number | null)[] {
+  const indexes: (number | null)[] = []
+  let index: number | null = null
+  for (let at = from; at < to; at += 1) {
+    const code = chars.charCodeAt(at)
+    if (code === comma) {
+      indexes.push(index)
+      index = null
+    } else if (code >= zero && code <= zero + 9) index = (index ?? 0) * 10 + code - zero
+    else return []
+  }
+  indexes.push(index)
+  return indexes
+}
+
+const [comma, zero] = [44, 48]
+const indexLine = `\n${origin}\n`
+const indexField = Buffer.from('index')
 const eventField = Buffer.from('event')
 const noBytes = Buffer.alloc(0)

@@ -17,6 +17,7 @@ export {
   type LogState,
   type LogSubscriber,
   type LogWriter,
+  messageIndexOf,
   type Push,
   parsePush,
   type TurnLogReader,

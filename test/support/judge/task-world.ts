@@ -2,7 +2,7 @@
  * The life of one task without a process: its rows, its log, and what happens to both, one atomic step at a time, so that a test can put
  * anything else between two steps. The log can lose its end or all of itself; then it is opened anew, under the rules of the real one.
  */
-import { decodeByteText, encodeByteText, type LogEntry, type LogState, type Push } from '@rivulet/broker'
+import { decodeByteText, encodeByteText, encodeEvent, type LogEntry, type LogState, type Push } from '@rivulet/broker'
 import {
   applyEvent,
   type Content,
@@ -356,7 +356,8 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     const added = entries.flatMap(({ key, event }) => {
       if (key && (open.entries.some(entry => entry.key === key) || isDone(open, key))) return []
       open.seq += 1
-      const entry = { cursor: formatCursor(open.epoch, open.seq), json: encodeByteText(JSON.stringify(event)), ...(key && { key }) }
+      const { index, json } = encodeEvent(event)
+      const entry = { cursor: formatCursor(open.epoch, open.seq), index, json: encodeByteText(json), ...(key && { key }) }
       open.entries.push(entry)
       return [entry]
     })

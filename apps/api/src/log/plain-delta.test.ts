@@ -3,10 +3,15 @@ import { encodeEvent } from '@rivulet/broker'
 import { type Event, parseEvent } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { indexOfDelta } from './plain-delta.ts'
+import { indexOfDelta, isPlainDelta } from './plain-delta.ts'
 
 const task = randomUUID()
-const indexOf = (json: string) => indexOfDelta(task, json)
+/** Both functions recognise the same text. */
+const indexOf = (json: string) => {
+  const index = indexOfDelta(task, json)
+  expect(isPlainDelta(task, json)).toBe(index !== null)
+  return index
+}
 const stamp = { task, turn: 1, attempt: 0, at: 1_700_000_000_000 }
 
 test('every text delta that a worker writes is recognised, whatever its text', () => {

@@ -11,10 +11,18 @@ const text = '[^"\\\\\\u0000-\\u001f]*(?:\\\\(?:["\\\\/bfnrt]|u[\\da-f]{4})[^"\\
 const pattern = new RegExp(
   `^\\{"type":"message\\.delta","task":"([^"]*)","turn":[1-9]\\d{0,14},"attempt":${count},"at":${count},"index":(${count}),"delta":\\{"type":"text","text":"${text}"\\},"offset":${count}\\}$`,
 )
+const taskFrom = '{"type":"message.delta","task":"'.length
 /** Longer ones are rare enough to be parsed. */
 const maxLength = 64 * 1024
 
-/** The index of the message that the delta extends, or null where the JSON is not such a delta. */
+export function isPlainDelta(task: TaskId, json: string): boolean {
+  return json.length <= maxLength && json.startsWith(task, taskFrom) && json[taskFrom + task.length] === '"' && pattern.test(json)
+}
+
+/**
+ * The index of the message that the delta extends, or null where the JSON is not such a delta. For what a worker sends over HTTP; beside an entry of a log
+ * stands its index.
+ */
 export function indexOfDelta(task: TaskId, json: string): number | null {
   const match = json.length > maxLength ? null : pattern.exec(json)
   return match?.[1] === task ? Number(match[2]) : null

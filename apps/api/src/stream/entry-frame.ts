@@ -2,7 +2,7 @@
 import { charsOf, type LogEntry } from '@rivulet/broker'
 import type { Event, TaskId } from '@rivulet/protocol'
 import { decodeEntry } from '../log/log-fold.ts'
-import { indexOfDelta } from '../log/plain-delta.ts'
+import { isPlainDelta } from '../log/plain-delta.ts'
 import type { Slab } from './slab.ts'
 import { encodeEntry, encodeFrame, type Frame } from './sse-frame.ts'
 
@@ -15,9 +15,9 @@ export type EntryFrame = { frame: Frame; event: Event | null }
  * @param slab of the ring that gets the frame
  */
 export function frameEntry(task: TaskId, entry: LogEntry, slab?: Slab): EntryFrame | null {
-  const { cursor, json } = entry
-  const index = indexOfDelta(task, charsOf(json))
-  if (index !== null) return { frame: encodeFrame(cursor, 'message.delta', json, index, null, slab), event: null }
+  const { cursor, index, json } = entry
+  if (typeof index === 'number' && isPlainDelta(task, charsOf(json)))
+    return { frame: encodeFrame(cursor, 'message.delta', json, index, null, slab), event: null }
   const event = decodeEntry(task, entry)
   return event && { frame: encodeEntry(entry, event, slab), event }
 }

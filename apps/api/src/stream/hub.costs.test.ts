@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { encodeByteText, type LogEntry, type LogReader, type LogSubscriber, type Push } from '@rivulet/broker'
+import { encodeByteText, type LogEntry, type LogReader, type LogSubscriber, messageIndexOf, type Push } from '@rivulet/broker'
 import { type Cursor, type Event, formatCursor, origin } from '@rivulet/protocol'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../../../../test/support/until.ts'
@@ -214,7 +214,7 @@ async function openHub() {
   }
 
   function append(event: Event): LogEntry {
-    const entry = { cursor: formatCursor(1, entries.length + 1), json: encodeByteText(JSON.stringify(event)) }
+    const entry = { cursor: formatCursor(1, entries.length + 1), index: messageIndexOf(event), json: encodeByteText(JSON.stringify(event)) }
     entries.push(entry)
     return entry
   }

@@ -4,7 +4,7 @@
  * Nothing a client or an agent says can break out of a frame: the id is two numbers, the event one of a closed set of names, and the data one
  * line of JSON.
  */
-import { type ByteText, charsOf, encodeByteText, type LogEntry } from '@rivulet/broker'
+import { type ByteText, charsOf, encodeByteText, type LogEntry, messageIndexOf } from '@rivulet/broker'
 import { type Cursor, type Event, parseEvent, type TokenEvent, type WireEvent } from '@rivulet/protocol'
 import { largestInSlab, type Slab } from './slab.ts'
 
@@ -89,9 +89,9 @@ export class Frame implements Piece {
 type FrameKnown = { cursor: Cursor; type: FrameType; index: number | null; event: StreamEvent | null }
 
 /** The JSON stays as it is in the log, fields that we do not know included; what would break the frame is written anew. */
-export function encodeEntry({ cursor, json }: LogEntry, event: Event, slab?: Slab): Frame {
-  const index = 'index' in event ? (event.index ?? null) : null
-  return encodeFrame(cursor, event.type, /[\r\n]/.test(charsOf(json)) ? encodeByteText(JSON.stringify(event)) : json, index, event, slab)
+export function encodeEntry({ cursor, index, json }: LogEntry, event: Event, slab?: Slab): Frame {
+  const line = /[\r\n]/.test(charsOf(json)) ? encodeByteText(JSON.stringify(event)) : json
+  return encodeFrame(cursor, event.type, line, index === undefined ? messageIndexOf(event) : index, event, slab)
 }
 
 export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent): Frame {

@@ -122,7 +122,7 @@ end
 firstTurn = tonumber(redis.call('HGET', state, 'first') or '') or 0
 
 for i = 7, #ARGV, 3 do entries[#entries + 1] = { key = ARGV[i], index = ARGV[i + 1], event = ARGV[i + 2] } end
-local published = { followed }
+local published, indexes = { followed, '0-0', '' }, {}
 for _, entry in ipairs(entries) do
   local key, event = entry.key, entry.event
   if redis.call('HEXISTS', state, key) == 0 and not isDone(key) then
@@ -134,6 +134,7 @@ for _, entry in ipairs(entries) do
     end
     redis.call('HSET', state, key, id .. '@' .. nowMs)
     if string.sub(key, 1, 8) == 'started:' then redis.call('HSET', state, 'turn', cjson.decode(event).turn) end
+    indexes[#indexes + 1] = entry.index
     published[#published + 1] = id
     published[#published + 1] = event
   end
@@ -147,5 +148,7 @@ elseif closed == '0' then
   redis.call('PERSIST', stream)
   redis.call('PERSIST', state)
 end
-if #published > 1 then redis.call('@PUBLISH@', channel, table.concat(published, '\n')) end
-return { 'ok', published[#published - 1] or last }
+if #indexes == 0 then return { 'ok', last } end
+published[3] = table.concat(indexes, ',')
+redis.call('@PUBLISH@', channel, table.concat(published, '\n'))
+return { 'ok', published[#published - 1] }

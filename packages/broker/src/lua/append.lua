@@ -28,8 +28,8 @@ for log = 1, #KEYS / 2 do
   local entries = at + 5
   at = entries + count * 2
   local last = given or first + count - 1
-  for entry = entries + 1, at - 1, 2 do
-    if hasLineBreak(ARGV[entry]) then return redis.error_reply('ERR an entry has a line break') end
+  for part = entries, at - 1 do
+    if hasLineBreak(ARGV[part]) then return redis.error_reply('ERR an entry has a line break') end
   end
   local logEpoch, seq, number, bytes, closed, life = readPosition(state)
   local result
@@ -49,7 +49,7 @@ for log = 1, #KEYS / 2 do
     result = 'full'
   else
     result = 'ok' -- rule: accept
-    local published = { epoch .. '-' .. seq }
+    local published, indexes = { epoch .. '-' .. seq, '0-0', '' }, {}
     for entry = number - first + 1, count - 1 do -- rule: new entries
       local index, event = ARGV[entries + entry * 2], ARGV[entries + entry * 2 + 1]
       seq = seq + 1
@@ -62,12 +62,14 @@ for log = 1, #KEYS / 2 do
         break
       end
       bytes = bytes + #event
+      indexes[#indexes + 1] = index
       published[#published + 1] = id
       published[#published + 1] = event
     end
     if result == 'ok' then
       writePosition(state, epoch, seq, last, bytes, '0', run)
-      redis.call('@PUBLISH@', channel, table.concat(published, '\n'))
+      published[3] = table.concat(indexes, ',')
+      if #indexes > 0 then redis.call('@PUBLISH@', channel, table.concat(published, '\n')) end
     end
   end
   results[log] = result

@@ -104,9 +104,12 @@ export const faults: readonly Fault[] = [
   { name: 'a Sentinel is dead or frozen during a failover', tests: [...demand('sentinel'), sentinels] },
   { name: 'a Sentinel that missed a failover names the old master', tests: [...demand('sentinel'), sentinels] },
   { name: 'Redis loses the log of a turn that is being canceled', tests: ['apps/api/src/turns/turn-announcing.test.ts'] },
-  { name: 'Postgres is restored into another server, or moved to one', tests: ['apps/api/src/store/feed/moved-server.test.ts'] },
+  {
+    name: 'Postgres is restored into another server, or moved to one',
+    tests: ['apps/api/src/store/feed/moved-server.test.ts', ...demand('moved-postgres')],
+  },
   { name: 'an open transaction of another program holds the feed back', tests: ['apps/api/src/store/feed/read-feed.test.ts'] },
-  { name: 'a log is opened anew for longer than a lease', tests: ['apps/api/src/store/turns/leases.test.ts'] },
+  { name: 'a log is opened anew for longer than a lease', tests: ['apps/api/src/store/turns/leases.test.ts', ...demand('redis')] },
   {
     name: 'a time of a schedule comes again, because the clock was set back',
     tests: ['apps/api/src/store/schedules/run-schedule.test.ts'],
@@ -118,11 +121,14 @@ export const faults: readonly Fault[] = [
   },
   { name: 'two rewinds at once', tests: ['apps/api/src/turns/turn-announcing.test.ts', ...demand('requests-at-once')] },
   { name: 'the clock of Postgres is set while turns run and wait', tests: flow('postgres-clock') },
-  { name: 'a schedule is created and triggered twice under one key', tests: flow('schedules') },
+  { name: 'a schedule is created and triggered twice under one key', tests: [...flow('schedules'), ...demand('requests-at-once')] },
   {
     name: 'connections to Redis break while viewers connect',
-    tests: ['packages/broker/src/connections.test.ts', 'apps/api/src/http/errors.test.ts'],
+    tests: ['packages/broker/src/connections.test.ts', 'apps/api/src/http/errors.test.ts', ...demand('redis')],
   },
-  { name: 'hundreds of inputs to one task at once', tests: ['apps/api/src/store/tasks/task-line.test.ts', ...flow('task-changes')] },
-  { name: 'a viewer comes with a cursor from the future', tests: flow('stream') },
+  {
+    name: 'hundreds of inputs to one task at once',
+    tests: ['apps/api/src/store/tasks/task-line.test.ts', ...flow('task-changes'), ...demand('requests-at-once')],
+  },
+  { name: 'a viewer comes with a cursor from the future', tests: [...flow('stream'), ...demand('viewers')] },
 ]

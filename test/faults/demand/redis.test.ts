@@ -1,10 +1,12 @@
 /** A Redis that is behind, full, forgetful by choice, cannot write its file, or takes long to read it. Needs one from PATH. */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Turn } from '@rivulet/protocol'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hasNativeRedis, startPrivateRedis } from '../../support/engines/redis/private-redis.ts'
+import { createClient } from '../../support/platform/platform-client.ts'
 import { until } from '../../support/until.ts'
 import { type Bench, startBench } from '../bench.ts'
 import { violationsIn } from '../checker/checker.ts'
@@ -85,6 +87,60 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     expect(violationsIn(history)).toEqual([])
     expect(await turnOf(tasks[1] ?? '', () => true)).toMatchObject({ status: 'completed', attempt: 2 })
     await bench.startWorker()
+  })
+
+  test('is wiped, and out of memory for longer than a lease: live workers keep their turns, and no handler runs twice', async () => {
+    const viewers = await beginStories(['j', 'k', 'l'])
+    const tasks = viewers.map(({ journal }) => journal.task)
+    bench.noteLoss()
+    onTestFinished(empty)
+    const { client } = bench.server
+    // Every write is refused from here on, also that which opens the log of a turn anew.
+    await client.config('SET', 'maxmemory', '1')
+    await client.flushall()
+    const { rows } = await bench.platform.pg.query<{ began: Date; epochs: string }>(
+      "select now() as began, string_agg(epoch::text, ' ' order by id) as epochs from turns where task = any($1)",
+      [tasks],
+    )
+    const [before] = rows
+    // Three leases of 2.5 s each, in which every log was tried to be opened anew.
+    const isOver = `select from turns where task = any($1) and now() > $2::timestamptz + interval '7500 ms'
+      having string_agg(epoch::text, ' ' order by id) <> $3 and count(*) = $4`
+    const values = [tasks, before?.began, before?.epochs, tasks.length]
+    await until('three leases have passed', async () => (await bench.platform.pg.query(isOver, values)).rowCount === 1, {
+      timeoutMs: 60_000,
+    })
+    await empty()
+    const history = await bench.rest()
+    expect(violationsIn(history)).toEqual([])
+    for (const { detail } of history.stored) expect(detail.turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    const claims = history.runs.filter(({ task }) => tasks.includes(task)).map(({ task }) => task)
+    expect(claims.toSorted()).toEqual(tasks.toSorted())
+  })
+
+  test('breaks connections while viewers connect: each gets its stream, or 503 and when to retry', async () => {
+    const api = createClient(() => bench.urls[0] ?? '')
+    const tasks = await Promise.all(Array.from({ length: 30 }, () => api.createTask({ agent: 'scripted', start: false })))
+    const statuses: number[] = []
+    const opened: Promise<void>[] = []
+    const open = async (url: string) => {
+      const leaving = new AbortController()
+      const response = await fetch(url, { signal: leaving.signal })
+      if (response.status === 503) expect(await response.json()).toMatchObject({ error: { code: 'dependency_unavailable' } })
+      statuses.push(response.status)
+      leaving.abort()
+    }
+    for (let round = 0; round < 20; round += 1) {
+      bench.redis.reset()
+      // One after the other, so that some come at the moment at which the API subscribes anew.
+      for (const [i, { task }] of tasks.entries()) {
+        opened.push(open(`${bench.urls[i % 2]}/v1/tasks/${task.id}/events`))
+        await sleep(5)
+      }
+    }
+    await Promise.all(opened)
+    expect(statuses.filter(status => status !== 200 && status !== 503)).toEqual([])
+    expect(statuses).toContain(200)
   })
 
   test('may evict keys: an API that uses it is not ready', async () => {

@@ -2,16 +2,17 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { compareCursors, epochOf, origin } from '@rivulet/protocol'
 import { defineAgent, delta } from '@rivulet/worker'
 import { expect, onTestFinished, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../../support/agents/scripts.ts'
 import { faultsOfViewers } from '../../support/judge/judge-viewers.ts'
 import { metric } from '../../support/platform/metrics.ts'
 import { startOwnWorker } from '../../support/platform/own-worker.ts'
-import { type Platform, withPlatform } from '../../support/platform/platform.ts'
+import { type Platform, shortLease, withPlatform } from '../../support/platform/platform.ts'
 import { openFileLimit } from '../../support/process/open-files.ts'
 import { until } from '../../support/until.ts'
-import { watch } from '../../support/viewers/viewer.ts'
+import { type Viewer, watch } from '../../support/viewers/viewer.ts'
 import type { SwarmOrder, SwarmReport } from '../swarm.ts'
 
 test('a thousand viewers come back at once', { timeout: 300_000 }, () =>
@@ -24,6 +25,35 @@ test('a thousand viewers come back at once', { timeout: 300_000 }, () =>
     expect(await faultsOfViewers(platform, viewers)).toEqual([])
     for (const viewer of viewers) expect(viewer.text()).toBe('word '.repeat(200))
   }),
+)
+
+test(
+  'viewers with cursors from the future, while workers die and epochs rise: ids only grow on each connection',
+  { timeout: 300_000 },
+  () =>
+    withPlatform({ apis: 2, workers: 2, env: shortLease }, async platform => {
+      const tasks = await createTasks(platform, 6, scripted([repeat(100, say(0, 'word '), rest(100))]))
+      const viewers: Viewer[] = []
+      for (let round = 0; round < 4; round += 1) {
+        const worker = platform.workers[round]
+        if (round > 0) await worker?.kill()
+        if (round > 0) await platform.startWorker(shortLease)
+        for (const task of tasks) {
+          const epoch = epochOf((await platform.log(task)).at(-1)?.cursor ?? origin)
+          // Behind the newest entry, in the epoch of the next attempt before and after its log begins, and far ahead.
+          for (const after of [`${epoch}-9999`, `${epoch + 1}-0`, `${epoch + 1}-1`, `${epoch + 7}-9999`] as const)
+            viewers.push(watch(task, { urls: platform.urls, after, cutAfter: () => 40 }))
+        }
+      }
+      await Promise.all(viewers.map(({ ended }) => ended))
+      for (const { journal, text } of viewers) {
+        for (const { frames } of journal.connections) {
+          const ids = frames.flatMap(({ id }) => id ?? [])
+          expect(ids).toEqual(ids.toSorted(compareCursors))
+        }
+        expect(text()).toBe('word '.repeat(100))
+      }
+    }),
 )
 
 const count = 10_000

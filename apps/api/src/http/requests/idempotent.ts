@@ -2,8 +2,15 @@
 import { createHash } from 'node:crypto'
 import { type Json, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { namespaceOf } from '../../access/principal.ts'
-import { findResponse, type IdempotencyKey, type OnceResponse, runOnce, type StoredResponse } from '../../store/access/idempotency.ts'
+import { namespaceOf, type Principal } from '../../access/principal.ts'
+import {
+  findResponse,
+  type IdempotencyKey,
+  keptResponse,
+  type OnceResponse,
+  runOnce,
+  type StoredResponse,
+} from '../../store/access/idempotency.ts'
 import type { Database, Transaction } from '../../store/connection/database.ts'
 
 /** `task`: the one whose row the work holds. `body`: what stands for a body that was not parsed. */
@@ -23,6 +30,11 @@ export function respondOnce(
 export async function earlierResponse(db: Database, request: FastifyRequest): Promise<OnceResponse | null> {
   const key = keyOf(request)
   return key && findResponse(db, key)
+}
+
+/** What this caller got under a key, for a later request that names the key. */
+export function responseUnder(db: Database, { principal }: FastifyRequest, key: string): Promise<Json> {
+  return keptResponse(db, { tenant: principal.tenant, key: storedKey(principal, key) })
 }
 
 export function sendResponse(reply: FastifyReply, response: OnceResponse): FastifyReply {
@@ -45,8 +57,12 @@ export function keyOf(request: FastifyRequest, body: unknown = request.body): Id
   // The route and its parameters, not the URL: an id by capitals is the same id.
   const said = JSON.stringify([method, routeOptions.url, params, query, withoutRpcId(withoutSecrets(body ?? null)) as Json])
   const fingerprint = createHash('sha256').update(said).digest('hex')
-  // A key has no spaces, so no two callers can come to the same text.
-  return { tenant: principal.tenant, key: `${namespaceOf(principal)} ${key}`, fingerprint }
+  return { tenant: principal.tenant, key: storedKey(principal, key), fingerprint }
+}
+
+/** A key has no spaces, so no two callers can come to the same text. */
+function storedKey(principal: Principal, key: string): string {
+  return `${namespaceOf(principal)} ${key}`
 }
 
 /** With their names alone, because the stored fingerprint of a value would help to guess it. */

@@ -53,6 +53,12 @@ export async function findResponse(db: Database, request: IdempotencyKey): Promi
   return earlier ? { ...responseOf(earlier, request.fingerprint), replayed: true } : null
 }
 
+/** What a request under this key has got, whatever it asked for; null while there is nothing. */
+export async function keptResponse(db: Database, key: Pick<IdempotencyKey, 'tenant' | 'key'>): Promise<Json> {
+  const [earlier] = await db.select({ body: idempotencyKeys.body }).from(idempotencyKeys).where(isKey(key))
+  return earlier?.body ?? null
+}
+
 /** The stored response, or null when this request is the first under its key. */
 async function reserve(tx: Transaction, request: IdempotencyKey): Promise<StoredResponse | null> {
   await tx.delete(idempotencyKeys).where(and(isKey(request), sql.raw(isFree)))
@@ -86,7 +92,7 @@ export async function forgetOldKeys(db: Database, keptMs: number | null): Promis
   await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, longAgo))
 }
 
-function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
+function isKey({ tenant, key }: Pick<IdempotencyKey, 'tenant' | 'key'>): SQL | undefined {
   return and(isOf(tenant, idempotencyKeys.tenant), eq(idempotencyKeys.key, key))
 }
 

@@ -39,7 +39,7 @@ export function toolResult({ status, error }: Pick<Turn, 'status' | 'error'>, me
 }
 
 /** For a client that cannot ask its user: the call returns, because the turn may wait for days. */
-export function waitingResult({ task, waits = [] }: Turn): ToolResult {
+export function waitingResult({ task, waits = [] }: Pick<Turn, 'task' | 'waits'>): ToolResult {
   const open = waits.filter(({ kind, status }) => status === 'open' && isAnsweredByRequest(kind))
   const questions = open.map(({ id, title }) => `- ${title} (POST /v1/tasks/${task}/waits/${id}/answer)`)
   const text = [

@@ -2,9 +2,18 @@
  * A server of the Model Context Protocol at `/mcp`: every agent is a tool. It holds nothing between two requests: a task of MCP is a turn, and what a turn
  * asks for is a request for input.
  *
- * A call gets JSON, never a stream, because closing the stream of a call would mean to cancel it, and a turn goes on when its caller leaves.
+ * A call gets JSON, or a stream if its client wants progress. A client that closes either cancels nothing: a turn goes on when its caller leaves.
  */
-import { createTaskBody, hasOpenQuestion, jsonObjectSchema, RivuletError, turnIdSchema } from '@rivulet/protocol'
+import {
+  createTaskBody,
+  hasEnded,
+  hasOpenQuestion,
+  jsonObjectSchema,
+  type Message,
+  RivuletError,
+  type Turn,
+  turnIdSchema,
+} from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -13,6 +22,7 @@ import { listAgents } from '../../../store/agents/agents.ts'
 import { turnMessages } from '../../../store/reads/messages.ts'
 import { findOwnTurn, findThread } from '../../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../../store/rows.ts'
+import { type McpCall, mcpCall } from '../../../stream/dialects/mcp/mcp-call.ts'
 import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
 import { createAnswerWaits } from '../../requests/answer-waits.ts'
@@ -22,6 +32,7 @@ import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { type Envelope, envelopeOf, legacyVersions, modernVersion, tasksExtension } from './mcp-envelope.ts'
 import { createListening } from './mcp-listening.ts'
+import { beginSession, cancelledCall, keepCall } from './mcp-session.ts'
 import { mcpTask, taskHead } from './mcp-task.ts'
 import { answerOf, inputRequests, toolOf, toolResult, waitingResult } from './mcp-tool.ts'
 
@@ -34,6 +45,7 @@ const inputResponses = z.record(
   z.object({ action: z.enum(['accept', 'decline', 'cancel']), content: jsonObjectSchema.optional() }),
 )
 const retryParams = z.object({ requestState: turnIdSchema.optional(), inputResponses: inputResponses.optional() })
+const progressParams = z.object({ _meta: z.object({ progressToken: z.union([z.string().max(200), z.number()]).optional() }).optional() })
 const taskParams = z.object({ taskId: z.string() })
 const listenParams = z.object({ notifications: z.object({ taskIds: z.array(z.string()).max(100).default([]) }) })
 const serverInfo = { name: 'rivulet', version: '0.2.0' }
@@ -58,7 +70,10 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
       { config: { access: { scope: 'tasks:write', ofAgents: true } }, schema: { tags: ['mcp'], body: rpcRequest, response } },
       async (request, reply) => {
         if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
-        if (request.body.id === undefined) return reply.status(202).send(null)
+        if (request.body.id === undefined) {
+          await receive(request, request.body)
+          return reply.status(202).send(null)
+        }
         const envelope = envelopeOf(request, request.body)
         const result = await resultFor(request, reply, request.body, envelope)
         // A call that waits, and a subscription, have sent their response.
@@ -69,6 +84,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   async function resultFor(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<object | null> {
     switch (rpc.method) {
       case 'initialize':
+        beginSession(reply)
         return initialized(rpc)
       case 'ping':
         return {}
@@ -122,12 +138,27 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   async function call(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<object | null> {
     const { requestState, inputResponses: given = {} } = paramsOf(retryParams, rpc)
     const isTask = envelope.era === 'modern' && envelope.hasTasks
+    if (envelope.era === 'legacy') keepCall(request, rpc)
     const admission = isTask ? null : events.reserve(request)
     try {
       const found = requestState === undefined ? await begin(request, reply, rpc) : await own(request, requestState)
       if (requestState !== undefined) await respond(request, found, given)
       if (!admission) return { ...taskHead(toTurn(found.turn)), resultType: 'task' }
       const { task, number: turnNumber } = found.turn
+      const progressToken = requestState === undefined && events.wants(request) ? progressTokenOf(rpc) : undefined
+      if (progressToken !== undefined) {
+        const respond: McpCall['respond'] = (turn, messages) =>
+          resultOf(rpc, complete(envelope, outcome({ ...turn, id: found.turn.id, task }, messages, envelope)))
+        const readEnded = async () => {
+          const { status, waits } = toTurn((await own(request, found.turn.id)).turn)
+          return hasEnded(status) || hasOpenQuestion(waits)
+            ? resultOf(rpc, complete(envelope, await outcomeOf(request, found, envelope)))
+            : null
+        }
+        const dialect = mcpCall({ turnNumber, progressToken, respond, read: readEnded })
+        await events.stream(task, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber }, admission)
+        return null
+      }
       const read = async () => ({ body: resultOf(rpc, complete(envelope, await outcomeOf(request, found, envelope))) })
       await results.send(reply, { task, turnNumber, admission, asks: hasOpenQuestion, read })
       return null
@@ -159,11 +190,16 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     const found = await findOwnTurn(db, principal.tenant, id)
     if (!found) throw new RivuletError('task_not_found', 'No such task')
     const turn = toTurn(found.turn)
-    if (hasOpenQuestion(turn.waits)) {
-      if (envelope.era === 'legacy' || !envelope.elicits) return waitingResult(turn)
-      return { resultType: 'input_required', inputRequests: inputRequests(turn.waits ?? []), requestState: id }
-    }
-    return toolResult(turn, await turnMessages(db, principal.tenant, turn.task, turn.joinedTo ?? turn.number))
+    return outcome(turn, await turnMessages(db, principal.tenant, turn.task, turn.joinedTo ?? turn.number), envelope)
+  }
+
+  async function receive(request: FastifyRequest, rpc: RpcRequest): Promise<void> {
+    const { principal } = request
+    if (rpc.method !== 'notifications/cancelled') return
+    const turn = await cancelledCall(databaseFor(principal), request, rpc)
+    if (!turn) return
+    await ending.cancelTurn(principal, turn.task, turn.number, note(request, turnCancel(turn)))
+    relay.kick()
   }
 
   /** Responses to waits that are unknown or closed are ignored. */
@@ -197,6 +233,18 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     if (turn.status !== 'completed') return mcpTask(turn, [])
     return mcpTask(turn, await turnMessages(databaseFor(principal), principal.tenant, turn.task, turn.joinedTo ?? turn.number))
   }
+}
+
+/** A turn that asks for something has a result, too: what it asks, in the words that the client knows. */
+function outcome(turn: Pick<Turn, 'id' | 'task' | 'status' | 'error' | 'waits'>, messages: readonly Message[], envelope: Envelope): object {
+  if (!hasOpenQuestion(turn.waits)) return toolResult(turn, messages)
+  if (envelope.era === 'legacy' || !envelope.elicits) return waitingResult(turn)
+  return { resultType: 'input_required', inputRequests: inputRequests(turn.waits ?? []), requestState: turn.id }
+}
+
+/** Present where the client wants the progress of its call. */
+function progressTokenOf(rpc: RpcRequest): string | number | undefined {
+  return paramsOf(progressParams, rpc)._meta?.progressToken
 }
 
 function requireTasks({ hasTasks }: Extract<Envelope, { era: 'modern' }>): void {

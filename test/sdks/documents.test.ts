@@ -12,6 +12,8 @@ import { typeErrorsIn } from '../support/texts/type-errors.ts'
 import { payerOf } from './asking-agents.ts'
 
 const page = readFileSync(new URL('../../docs/dialects.md', import.meta.url), 'utf8')
+const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test' }
+const keys = { key: env.RIVULET_WORKER_KEY, callerKey: env.RIVULET_KEY }
 const assistant = defineAgent('assistant', async turn => void (await turn.send('Much is new.')))
 const programs = blocksOf(page).filter(({ language }) => language === 'ts')
 
@@ -31,9 +33,11 @@ describe('a program of docs/dialects.md', () => {
   beforeAll(async () => {
     mkdirSync(base, { recursive: true })
     folder = mkdtempSync(join(base, 'programs-'))
-    platform = await startPlatform({ apis: 1, workers: 0 })
+    vi.stubEnv('RIVULET_KEY', env.RIVULET_KEY)
+    platform = await startPlatform({ apis: 1, workers: 0, env })
   })
   afterAll(async () => {
+    vi.unstubAllEnvs()
     await platform?.close()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -46,7 +50,7 @@ describe('a program of docs/dialects.md', () => {
     ['of MCP', 'StreamableHTTPClientTransport', 'Much is new.'],
   ])('%s runs', async (_, mark, said) => {
     await loadPackages(mark)
-    await startOwnWorker(platform, [assistant, { ...payerOf(12), name: 'support' }])
+    await startOwnWorker(platform, [assistant, { ...payerOf(12), name: 'support' }], keys)
     const written = vi.spyOn(process.stdout, 'write').mockImplementation(() => true)
     const logged = vi.spyOn(console, 'log').mockImplementation(() => {})
     onTestFinished(() => void vi.restoreAllMocks())
@@ -56,7 +60,7 @@ describe('a program of docs/dialects.md', () => {
   })
 
   test('of CopilotKit serves the page', async () => {
-    await startOwnWorker(platform, [assistant])
+    await startOwnWorker(platform, [assistant], keys)
     const { POST } = (await load('createCopilotRuntimeHandler')) as { POST: (request: Request) => Promise<Response> }
     const response = await POST(new Request('http://page.test/api/copilotkit/info'))
     expect([response.status, await response.json()]).toMatchObject([200, { agents: { assistant: {} } }])

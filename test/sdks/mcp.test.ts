@@ -205,16 +205,16 @@ test('tasks/cancel cancels a turn, also for a call that waits; a client that lea
   const { agent, open } = await halting(platform, [delta(0, 'one ')], [delta(0, 'two')])
   const [client, older] = [await connect(), await connectOlder()]
   const calls = [
-    (task: string, signal?: AbortSignal) => client.callTool({ name: agent, arguments: { message: 'go', task } }, signal && { signal }),
-    (task: string, signal?: AbortSignal) =>
-      older.callTool({ name: agent, arguments: { message: 'go', task } }, undefined, signal && { signal }),
+    (task: string) => client.callTool({ name: agent, arguments: { message: 'go', task } }),
+    (task: string) => older.callTool({ name: agent, arguments: { message: 'go', task } }),
   ]
+  const leaving = new AbortController()
+  const left = client.callTool({ name: agent, arguments: { message: 'go', task: 'left' } }, { signal: leaving.signal })
+  left.catch(() => {})
+  await untilSaid('left', 'one ')
+  leaving.abort(new Error('The client leaves'))
+  await expect(left).rejects.toThrow('The client leaves')
   for (const [place, call] of calls.entries()) {
-    const leaving = new AbortController()
-    const left = call(`left ${place}`, leaving.signal)
-    await untilSaid(`left ${place}`, 'one ')
-    leaving.abort(new Error('The client leaves'))
-    await expect(left).rejects.toThrow('The client leaves')
     const waiting = call(`canceled ${place}`)
     const { turns } = await platform.client.detail(await untilSaid(`canceled ${place}`, 'one '))
     const taskId = turns[0]?.id ?? ''
@@ -223,7 +223,7 @@ test('tasks/cancel cancels a turn, also for a call that waits; a client that lea
     expect((await rpc('tasks/get', { taskId })).result).toMatchObject({ status: 'cancelled' })
   }
   open()
-  for (const place of calls.keys()) await untilSaid(`left ${place}`, 'one two')
+  await untilSaid('left', 'one two')
 })
 
 describe('a subscription', () => {

@@ -19,7 +19,7 @@ import { checkFileReferences } from './requests/files/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { hideContents } from './requests/visible-body.ts'
-import { a2aRoutes } from './routes/a2a/a2a.ts'
+import { a2aHostRoute, a2aRoutes } from './routes/a2a/a2a.ts'
 import { a2aRestRoutes, rejectUnknownPaths } from './routes/a2a/a2a-rest.ts'
 import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
 import { auditRoutes } from './routes/audit.ts'
@@ -192,6 +192,10 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         { prefix: '/a2a' },
       )
     await app.register(async scope => rejectUnknownPaths(scope), { prefix: '/a2a' })
+    await app.register(async scope => {
+      admitClients(scope)
+      a2aHostRoute(scope, services)
+    })
     await app.register(async scope => {
       admitClients(scope, true)
       mcpRoutes(scope, services, events)

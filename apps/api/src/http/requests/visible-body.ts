@@ -4,7 +4,7 @@
  *
  * A route whose response of one status has only what its caller has just sent declares that status as `echoes`.
  */
-import { isObject, type Json, type JsonObject } from '@rivulet/protocol'
+import { isObject, type Json, type JsonObject, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { mayRead, type Principal } from '../../access/principal.ts'
 
@@ -68,7 +68,8 @@ function shownOf(entity: JsonObject, { fields, blank }: Shown): JsonObject {
 }
 
 function a2aTask({ id, contextId, status }: JsonObject): JsonObject {
-  const known = { ...(id !== undefined && { id }), ...(contextId !== undefined && { contextId }) }
+  // A context of the client's own is the name of its task, which is a content.
+  const known = { ...(id !== undefined && { id }), ...(taskIdSchema.safeParse(contextId).success && { contextId }) }
   return { ...known, status: isObject(status) ? shownOf(status, shown.status) : null, artifacts: [], history: [] }
 }
 

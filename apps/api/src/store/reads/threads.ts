@@ -18,10 +18,14 @@ export async function findThread(db: Database, tenant: Tenant, agent: string, th
   return (found.find(({ name }) => name === thread) ?? found[0])?.id ?? null
 }
 
-/** A turn of this tenant, with the agent of its task; undefined where there is no such turn. */
-export async function findOwnTurn(db: Database, tenant: Tenant, id: TurnId): Promise<{ turn: TurnRow; agent: string } | undefined> {
+/** A turn of this tenant, with the agent and the name of its task; undefined where there is no such turn. */
+export async function findOwnTurn(
+  db: Database,
+  tenant: Tenant,
+  id: TurnId,
+): Promise<{ turn: TurnRow; agent: string; name: string | null } | undefined> {
   const [found] = await db
-    .select({ turn: turns, agent: tasks.agent })
+    .select({ turn: turns, agent: tasks.agent, name: tasks.name })
     .from(turns)
     .innerJoin(tasks, eq(tasks.id, turns.task))
     .where(and(eq(turns.id, id), isOf(tenant, turns.tenant)))

@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import {
+  type CreateTask,
   createTaskBody,
   hasEnded,
   hasOpenQuestion,
@@ -18,13 +19,14 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
 import { listTurns } from '../../../store/agents/agent-turns.ts'
-import { findOwnTurn } from '../../../store/reads/threads.ts'
+import { taskNotFound } from '../../../store/connection/tenant.ts'
+import { findOwnTurn, findThread } from '../../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../../store/rows.ts'
 import { a2a } from '../../../stream/dialects/a2a/a2a.ts'
 import type { A2aChunk } from '../../../stream/dialects/a2a/a2a-stream.ts'
 import { type A2aTask, a2aTask } from '../../../stream/dialects/a2a/a2a-task.ts'
-import { RpcError } from '../../json-rpc.ts'
-import { createAcceptTurn } from '../../requests/accept-turn.ts'
+import { paramsOf, RpcError } from '../../json-rpc.ts'
+import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
 import { createAnswerWaits } from '../../requests/answer-waits.ts'
 import { createAudit, turnCancel } from '../../requests/audited.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
@@ -45,7 +47,8 @@ export type A2aPage = { tasks: ListedTask[]; nextPageToken: string; pageSize: nu
 /** Without artifacts, unless they were asked for. */
 export type ListedTask = Omit<A2aTask, 'artifacts'> & Partial<Pick<A2aTask, 'artifacts'>>
 
-type Begun = { turn: TurnRow; answered: ReadonlySet<string>; dispatch?: () => void }
+type OwnTurn = { turn: TurnRow; contextId: string }
+type Begun = OwnTurn & { answered: ReadonlySet<string>; dispatch?: () => void }
 
 export type A2aOperations = ReturnType<typeof createA2aOperations>
 
@@ -93,24 +96,25 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     binding: Binding,
   ): Promise<FastifyReply> {
     const admission = events.reserve(request)
-    const { turn, answered, dispatch = () => {} } = await orGiveBack(admission, begin(request, reply, agent, params))
-    const dialect = dialectOf(request, turn, answered, binding)
+    const { turn, contextId, answered, dispatch = () => {} } = await orGiveBack(admission, begin(request, reply, agent, params))
+    const dialect = dialectOf(request, { turn, contextId }, answered, binding)
     const wanted = { cursor: null, isFollowing: true, dialect, turnNumber: turn.number }
     return events.stream(turn.task, reply, wanted, admission).finally(dispatch)
   }
 
   async function get(request: FastifyRequest, agent: string, id: string, historyLength: number | undefined): Promise<A2aTask> {
-    return read(request, (await own(request, agent, id)).id, historyLength)
+    return read(request, (await own(request, agent, id)).turn.id, historyLength)
   }
 
   /** A page ends early where its tasks would have more bytes than a page may have. */
   async function list(request: FastifyRequest, agent: string, wanted: ListParams): Promise<A2aPage> {
     const { principal } = request
     const { contextId, state, since, after, pageSize, historyLength, includeArtifacts } = wanted
-    const task = taskIdSchema.safeParse(contextId).data
+    const task =
+      contextId === undefined ? undefined : ((await findThread(databaseFor(principal), principal.tenant, agent, contextId)) ?? null)
     const stage = state && stageOf[state]
     const nothing = { tasks: [], nextPageToken: '', pageSize, totalSize: 0 }
-    if ((contextId !== undefined && task === undefined) || stage === null) return nothing
+    if (task === null || stage === null) return nothing
     const filter = { agent, task, stage, since }
     const { places, total } = await listTurns(listsFor(principal), principal.tenant, filter, { after, limit: pageSize + 1 })
     const tasks: ListedTask[] = []
@@ -129,7 +133,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
   }
 
   async function cancel(request: FastifyRequest, agent: string, id: string): Promise<A2aTask> {
-    const turn = await own(request, agent, id)
+    const { turn } = await own(request, agent, id)
     if (hasEnded(turn.status)) throw new RpcError('taskNotCancelable', 'The task has ended')
     await ending.cancelTurn(request.principal, turn.task, turn.number, note(request, turnCancel(turn)))
     relay.kick()
@@ -144,11 +148,11 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     id: string,
     binding: Binding,
   ): Promise<FastifyReply> {
-    const turn = await own(request, agent, id)
+    const { turn, contextId } = await own(request, agent, id)
     if (hasEnded(turn.status)) throw new RpcError('unsupportedOperation', 'The task has ended; read it')
     const lastHeard = request.headers['last-event-id']
     const cursor = lastHeard === undefined ? null : requireCursor(lastHeard)
-    const dialect = dialectOf(request, turn, new Set(), binding)
+    const dialect = dialectOf(request, { turn, contextId }, new Set(), binding)
     return events.stream(turn.task, reply, { cursor, isFollowing: true, dialect, turnNumber: turn.number })
   }
 
@@ -162,33 +166,37 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     const rejection = capacity.rejection()
     if (rejection) throw rejection
     await requireShare(request)
-    const running = taskId === undefined ? null : await own(request, agent, taskId)
-    if (running && contextId !== undefined && contextId !== running.task)
+    const found = taskId === undefined ? null : await own(request, agent, taskId)
+    const running = found?.turn
+    if (found && contextId !== undefined && contextId !== found.contextId && contextId !== found.turn.task)
       throw new RpcError('invalidParams', 'The task is of another context')
     if (running && hasEnded(running.status))
       throw new RpcError('unsupportedOperation', 'The task has ended; send the message without its id')
     const open = (running?.waits ?? []).filter(({ kind, status }) => status === 'open' && isAnsweredByRequest(kind))
-    if (running && open.length > 0) {
+    if (found && running && open.length > 0) {
       const responses = responsesOf(parts, open)
       await answerWaits(request, running.task, responses)
-      return { turn: running, answered: new Set(responses.map(({ wait }) => wait)) }
+      return { ...found, answered: new Set(responses.map(({ wait }) => wait)) }
     }
     const contents = contentsOf(parts)
     const input = contents.length > 1 ? contents : (contents[0] ?? contents)
     const params = metadata?.params ?? undefined
-    const task = running?.task ?? (contextId === undefined ? null : contextOf(contextId))
-    const body = { ...createTaskBody.parse({ agent }), input, ...(params && { params }) }
+    const { tenant } = request.principal
+    const known = running || contextId === undefined ? null : await findThread(databaseFor(request.principal), tenant, agent, contextId)
+    const task = running?.task ?? known
     const ifBusy = running ? 'inject' : 'decline'
-    const wanted = task ? ({ of: 'task', task, agent, input, params, ifBusy } as const) : ({ of: 'new task', body } as const)
+    const wanted: WantedTurn = task
+      ? { of: 'task', task, agent, input, params, ifBusy }
+      : { of: 'new task', body: { ...newTask(agent, contextId), input, ...(params && { params }) } }
     const { turn, dispatch } = await accept(request, reply, wanted)
-    return { turn: running ?? (await own(request, agent, turn.id)), answered: new Set(), dispatch }
+    return { ...(found ?? (await own(request, agent, turn.id))), answered: new Set(), dispatch }
   }
 
-  async function own({ principal }: FastifyRequest, agent: string, id: string): Promise<TurnRow> {
+  async function own({ principal }: FastifyRequest, agent: string, id: string): Promise<OwnTurn> {
     const known = turnIdSchema.safeParse(id).data
     const found = known && (await findOwnTurn(databaseFor(principal), principal.tenant, known))
     if (found?.agent !== agent) throw new RpcError('taskNotFound', 'No such task')
-    return found.turn
+    return { turn: found.turn, contextId: found.name ?? found.turn.task }
   }
 
   async function read(request: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask> {
@@ -203,12 +211,13 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     if (!found) return null
     const turn = toTurn(found.turn)
     const messages = await turnMessagesNow(db, reader, principal.tenant, turn.task, turn.joinedTo ?? turn.number)
-    return a2aTask({ task: turn.task, turnId: turn.id }, turn, messages, historyLength)
+    return a2aTask({ task: turn.task, turnId: turn.id, contextId: found.name ?? turn.task }, turn, messages, historyLength)
   }
 
-  function dialectOf(request: FastifyRequest, { id, task, number }: TurnRow, answered: ReadonlySet<string>, { chunk }: Binding) {
+  function dialectOf(request: FastifyRequest, { turn, contextId }: OwnTurn, answered: ReadonlySet<string>, { chunk }: Binding) {
+    const { id, task, number } = turn
     return a2a({
-      run: { task, turnId: id, turnNumber: number, answered },
+      run: { task, contextId, turnId: id, turnNumber: number, answered },
       wrap: chunk,
       read: async () => {
         const found = await findOwnTurn(databaseFor(request.principal), request.principal.tenant, id)
@@ -222,8 +231,8 @@ function withoutArtifacts({ artifacts: _, ...task }: A2aTask): ListedTask {
   return task
 }
 
-function contextOf(contextId: string) {
-  const { data } = taskIdSchema.safeParse(contextId)
-  if (data === undefined) throw new RpcError('invalidParams', 'No such context: leave it out, and use the one of the response')
-  return data
+/** A context of the client's own is the name of its task. The id of a task names no new one, because only this API makes such ids. */
+function newTask(agent: string, name: string | undefined): CreateTask {
+  if (taskIdSchema.safeParse(name).success) throw taskNotFound()
+  return paramsOf(createTaskBody, { params: { agent, ...(name !== undefined && { name }) } })
 }

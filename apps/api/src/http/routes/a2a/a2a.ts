@@ -2,11 +2,11 @@
  * A2A as JSON-RPC at `/a2a/:agent`, and the cards of the agents. The header `A2A-Version` decides between 1.0 and 0.3, or else the spelling of the
  * method.
  */
-import { agentNameSchema, RivuletError } from '@rivulet/protocol'
+import { type Agent, agentNameSchema, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { mayRead } from '../../../access/principal.ts'
+import { mayRead, mayUse } from '../../../access/principal.ts'
 import { listAgents } from '../../../store/agents/agents.ts'
 import { legacyChunk, legacyTask } from '../../../stream/dialects/a2a/a2a-legacy.ts'
 import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
@@ -60,18 +60,13 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
       },
     },
     async (request, reply) => {
-      const { principal } = request
-      const agent = (await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)).find(
-        ({ name }) => name === request.params.agent,
+      const { principal, params } = request
+      const agents = await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)
+      return sendCard(
+        request,
+        reply,
+        agents.find(({ name }) => name === params.agent),
       )
-      if (!agent) throw new RivuletError('not_found', 'No such agent')
-      const card = cardOf(agent, `${request.protocol}://${request.host}/a2a/${agent.name}`)
-      const etag = etagOf(card)
-      reply.header('etag', etag).header('cache-control', 'private, max-age=60')
-      if (!isKnown(request.headers, etag)) return card
-      // OpenAPI describes no 304: it has no body.
-      const bare: FastifyReply = reply
-      return bare.status(304).send(null)
     },
   )
 
@@ -117,6 +112,32 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
         return method satisfies never
     }
   }
+}
+
+/** At the host itself, where clients look first. A host has one card, so the caller has to have one agent. */
+export function a2aHostRoute(scope: FastifyInstance, { databaseFor, config }: Services): void {
+  const response = { 200: z.looseObject({ name: z.string() }) }
+  const options = {
+    config: { access: { scope: 'tasks:read', ofAgents: true } },
+    exposeHeadRoute: false,
+    schema: { tags, response },
+  } as const
+  scope.withTypeProvider<ZodTypeProvider>().get('/.well-known/agent-card.json', options, async (request, reply) => {
+    const { principal } = request
+    const agents = await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)
+    const [only, ...others] = agents.filter(({ name }) => mayUse(principal, name))
+    if (others.length > 0)
+      throw new RivuletError('not_found', 'There are several agents: read the card of one at /a2a/<agent>/.well-known/agent-card.json')
+    return sendCard(request, reply, only)
+  })
+}
+
+function sendCard(request: FastifyRequest, reply: FastifyReply, agent: Agent | undefined): FastifyReply {
+  if (!agent) throw new RivuletError('not_found', 'No such agent')
+  const card = cardOf(agent, `${request.protocol}://${request.host}/a2a/${agent.name}`)
+  const etag = etagOf(card)
+  reply.header('etag', etag).header('cache-control', 'private, max-age=60')
+  return isKnown(request.headers, etag) ? reply.status(304).send(null) : reply.send(card)
 }
 
 export function noExtendedCard(): RpcError {

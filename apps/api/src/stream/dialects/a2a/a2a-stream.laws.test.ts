@@ -8,7 +8,7 @@ import { legacyChunk } from './a2a-legacy.ts'
 import { type A2aChunk, openA2aStream } from './a2a-stream.ts'
 import { type Artifact, artifactOf, type Part } from './a2a-task.ts'
 
-const run = { task, turnId: 'turn', turnNumber: 1, answered: new Set<string>() }
+const run = { task, contextId: task, turnId: 'turn', turnNumber: 1, answered: new Set<string>() }
 
 const always = (law: (log: Entry[]) => Promise<void>, numRuns = 60) => fc.assert(fc.asyncProperty(randomLog, law), { numRuns })
 

@@ -48,7 +48,7 @@ export type A2aRun = A2aIds & {
 type Told = { text: string | null; isOpen: boolean }
 
 export async function openA2aStream(run: A2aRun, heard: AsyncIterable<LoggedEvent> | undefined): Promise<DialectStream<A2aChunk>> {
-  const about = { taskId: run.turnId, contextId: run.task }
+  const about = { taskId: run.turnId, contextId: run.contextId }
   const told = new Map<number, Told>()
   let state = emptyState
   let phase: 'opened' | 'started' | 'ended' = 'opened'

@@ -30,7 +30,8 @@ export type A2aStatus = { state: TaskState; message?: A2aMessage; timestamp?: st
 export type A2aTask = { id: string; contextId: string; status: A2aStatus; artifacts: Artifact[]; history: A2aMessage[] }
 
 /** The ids of a task of A2A. */
-export type A2aIds = { task: TaskId; turnId: string }
+/** `contextId`: the name of the task, which may be an id of its client's own, or else the id of the task. */
+export type A2aIds = { task: TaskId; turnId: string; contextId: string }
 
 /** What of a turn its task shows. */
 export type TurnState = Pick<FoldedTurn, 'status' | 'waits' | 'error' | 'queuedAt' | 'startedAt' | 'finishedAt'>
@@ -40,7 +41,7 @@ export function a2aTask(ids: A2aIds, turn: TurnState, messages: readonly Message
   const inputs = messages.filter(({ author }) => author === 'user')
   const history = historyLength === undefined ? inputs : historyLength === 0 ? [] : inputs.slice(-historyLength)
   return {
-    ...{ id: ids.turnId, contextId: ids.task, status: statusOf(ids, turn) },
+    ...{ id: ids.turnId, contextId: ids.contextId, status: statusOf(ids, turn) },
     artifacts: messages.flatMap(message => artifactOf(message) ?? []),
     history: history.map(input => ({ ...aboutMessage(ids, `${ids.task}:${input.index}`), role: 'ROLE_USER', parts: partsOf(input) })),
   }
@@ -109,6 +110,6 @@ function spoken(ids: A2aIds, name: string, parts: Part[]): A2aMessage {
   return { ...aboutMessage(ids, `${ids.turnId}:${name}`), role: 'ROLE_AGENT', parts }
 }
 
-function aboutMessage({ task, turnId }: A2aIds, messageId: string) {
-  return { messageId, taskId: turnId, contextId: task }
+function aboutMessage({ contextId, turnId }: A2aIds, messageId: string) {
+  return { messageId, taskId: turnId, contextId }
 }

@@ -12,6 +12,7 @@ COPY apps/console/package.json apps/console/
 COPY packages/agent/package.json packages/agent/
 COPY packages/broker/package.json packages/broker/
 COPY packages/client/package.json packages/client/
+COPY packages/contract/package.json packages/contract/
 COPY packages/engines/package.json packages/engines/
 COPY packages/protocol/package.json packages/protocol/
 COPY packages/runtime/package.json packages/runtime/

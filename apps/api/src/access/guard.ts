@@ -4,13 +4,14 @@
  * A missing key and every kind of invalid key get the same 401. A valid key without the scope gets 403, which does not reveal whether the task
  * exists. A key that is limited to agents gets 404 for a path that names a task or an agent of others, whatever the route does.
  */
+import type { Access as RouteAccess } from '@rivulet/contract/route'
 import { RivuletError, taskIdSchema, waitIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { OwnedKind } from '../store/access/reach.ts'
 import { taskNotFound } from '../store/connection/tenant.ts'
 import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
-import { holds, isInstallations, isLimited, localCaller, mayUse, type Principal, type RouteAccess } from './principal.ts'
+import { holds, isInstallations, isLimited, localCaller, mayUse, type Principal } from './principal.ts'
 import { type TaskTokens, tokenPrefix } from './task-token.ts'
 import type { BucketName, RateKind, TokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'

@@ -1,5 +1,5 @@
 /** The caller of a request and its permissions: a key, or a token that a key signed for one task. */
-import { type Scope, scopes, type TokenRight } from '@rivulet/protocol'
+import { type Scope, scopes } from '@rivulet/protocol'
 import type { Reach } from '../store/access/reach.ts'
 import { defaultTenant, everyTenant } from '../store/connection/tenant.ts'
 import type { TokenClaims } from './token-claims.ts'
@@ -21,23 +21,6 @@ export type Principal = {
   agents?: readonly string[] | null
   /** For the holder of a token: what it says. */
   token?: TokenClaims
-}
-
-/** What a route asks of its caller. A route without `token` takes no tokens. */
-export type RouteAccess = {
-  scope: Scope
-  token?: TokenRight | readonly TokenRight[]
-  /** The route is not about one task: it checks itself what the task of a token has to do with it. */
-  checksTask?: boolean
-  /** The token may also come as `?token=`: an EventSource cannot send headers. */
-  tokenInQuery?: boolean
-  /**
-   * The route itself keeps to the agents of a key that is limited to some: it reads by `databaseFor(principal)`, and checks the agents that its body
-   * names. The guard checks what a path names. Such a key gets 403 from a route with neither.
-   */
-  ofAgents?: true
-  /** The status of responses that have nothing but what their caller sent: callers that may not read get those, too. */
-  echoes?: 200 | 201
 }
 
 /** The ids of the keys of the environment. They stand in tokens and logs, so they say nothing about the keys themselves. */

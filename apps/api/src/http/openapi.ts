@@ -3,10 +3,10 @@
  * of a kind, so this module adds them, from the values that the guard uses.
  */
 import type { FastifyDynamicSwaggerOptions, SwaggerTransform } from '@fastify/swagger'
+import type { Access as RouteAccess } from '@rivulet/contract/route'
 import { type ErrorCode, type ErrorRow, errorTable } from '@rivulet/protocol'
 import type { FastifySchema } from 'fastify'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
-import type { RouteAccess } from '../access/principal.ts'
 
 export function openApiOptions({ isOpen }: { isOpen: boolean }): FastifyDynamicSwaggerOptions {
   return {

@@ -1,17 +1,14 @@
 /** Reads the audit log, for the scope `admin`. A key of a tenant reads the entries of its tenant; the root key reads those of all. */
-import { auditPage, listAuditQuery, RivuletError } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/keys'
+import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { listAudit } from '../../store/access/audit.ts'
 import { everyTenant } from '../../store/connection/tenant.ts'
+import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 
-const config = { access: { scope: 'admin' } } as const
-
 export function auditRoutes(scope: FastifyInstance, { db, listsFor }: Services): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  const schema = { tags: ['keys'], querystring: listAuditQuery, response: { 200: auditPage } }
-  app.get('/audit', { config, schema }, async ({ query, principal }) => {
+  serve(scope, contract.listAudit, async ({ query, principal }) => {
     const { isRoot, tenant } = principal
     if (query.tenant !== undefined && query.tenant !== tenant && !isRoot)
       throw new RivuletError('forbidden', 'Only the root key can read the audit log of another tenant')

@@ -1,20 +1,17 @@
 /** The feed of a tenant, as pages of JSON or as an event stream. */
-import { type Cursor, feedPage, feedQuery, origin, parseCursor, RivuletError } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/feed'
+import { type Cursor, origin, parseCursor, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Principal } from '../../access/principal.ts'
 import { type FeedFilter, readFeed, requireKept } from '../../store/feed/read-feed.ts'
 import { respondWithEvents } from '../event-response.ts'
+import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 
 export function feedRoutes(scope: FastifyInstance, services: Services): void {
   const { db, databaseFor, feedFollowers, streams, metrics, isDraining } = services
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  // A HEAD would get a body: the stream is written past Node's response object.
-  const config = { access: { scope: 'tasks:read', ofAgents: true } } as const
-  const response = { 200: feedPage.describe('A page; with `Accept: text/event-stream` the entries as they are written') }
-  const schema = { tags: ['feed'], querystring: feedQuery, response }
-  app.get('/feed', { exposeHeadRoute: false, config, schema }, async (request, reply) => {
+
+  serve(scope, contract.readFeed, async (request, reply) => {
     const { after, limit, ...filter } = request.query
     const isStream = (request.headers.accept ?? '').includes('text/event-stream')
     const place = (isStream ? resumedAt(request) : null) ?? after

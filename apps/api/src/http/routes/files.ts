@@ -1,9 +1,8 @@
 /** Uploads, downloads and removes files. Bytes pass through, as fast as the slower side takes them; a 201 is sent only after the commit. */
 import { Readable } from 'node:stream'
-import { fileIdSchema, fileSchema, type Json, RivuletError } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/files'
+import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { namespaceOf } from '../../access/principal.ts'
 import { completeFile, type FileRow, getFile, toFile } from '../../store/files/file-rows.ts'
 import { createAudit } from '../requests/audited.ts'
@@ -11,58 +10,45 @@ import { readFileBody } from '../requests/files/file-body.ts'
 import { etagOf, invalid, readFileHead, setFileHeaders, tooLarge } from '../requests/files/file-head.ts'
 import { isKnown, rangeOf } from '../requests/files/file-range.ts'
 import { keyOf, respondOnce, sendResponse } from '../requests/idempotent.ts'
+import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
-
-const params = z.object({ id: fileIdSchema })
-const tags = ['files']
-const uploading = { access: { scope: 'tasks:write', token: 'send', checksTask: true, ofAgents: true, echoes: 201 } } as const
-const reading = { access: { scope: 'tasks:read', token: 'read', checksTask: true } } as const
-const removing = { access: { scope: 'tasks:write', ofAgents: true } } as const
 
 /** In a scope of its own, because bodies are passed on as they are. */
 export async function fileRoutes(scope: FastifyInstance, services: Services): Promise<void> {
   const { databaseFor, files } = services
   const { note } = createAudit(services)
   acceptAnyBody(scope)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
   const { upload, download } = createTransferring(services)
 
-  app.post(
-    '/files',
-    {
-      config: uploading,
-      schema: { tags, consumes: ['*/*'], body: z.any(), response: { 201: z.object({ file: fileSchema }) } },
-    },
-    async (request, reply) => {
-      const { tenant, token } = request.principal
-      // Before the body: an invalid key is refused without reading it.
-      keyOf(request, null)
-      return upload(request, { tenant, caller: namespaceOf(request.principal), uploadedFor: token?.task ?? null }, async file => {
-        const { name, mimeType, sha256, size } = file
-        const said = { name, mimeType, sha256, size }
-        const response = await respondOnce(
-          databaseFor(tenant),
-          request,
-          async tx => ({ status: 201, body: { file: toFile(await completeFile(tx, file)) } as Json }),
-          { body: said },
-        )
-        if (response.replayed) await files.discard(file)
-        return sendResponse(reply, response)
-      })
-    },
-  )
+  serve(scope, contract.uploadFile, async (request, reply) => {
+    const { tenant, token } = request.principal
+    // Before the body: an invalid key is refused without reading it.
+    keyOf(request, null)
+    return upload(request, { tenant, caller: namespaceOf(request.principal), uploadedFor: token?.task ?? null }, async file => {
+      const { name, mimeType, sha256, size } = file
+      const said = { name, mimeType, sha256, size }
+      const response = await respondOnce(
+        databaseFor(tenant),
+        request,
+        async tx => ({ status: 201, body: { file: toFile(await completeFile(tx, file)) } as Json }),
+        { body: said },
+      )
+      if (response.replayed) await files.discard(file)
+      return sendResponse(reply, response)
+    })
+  })
 
-  app.get('/files/:id', { config: reading, schema: { tags, params, response: { 200: z.any(), 206: z.any() } } }, async (request, reply) => {
+  serve(scope, contract.downloadFile, async (request, reply) => {
     const { tenant, token } = request.principal
     const file = await getFile(databaseFor(request.principal), tenant, request.params.id, token?.task ?? null)
     if (request.method === 'HEAD') return sendHead(request, reply, file)
     return download(request, reply, file, namespaceOf(request.principal))
   })
 
-  app.delete('/files/:id', { config: removing, schema: { tags, params, response: { 204: z.null() } } }, async (request, reply) => {
+  serve(scope, contract.deleteFile, async request => {
     const { id } = request.params
     await files.remove(request.principal.tenant, id, note(request, { action: 'file.deleted', target: id }))
-    return reply.status(204).send(null)
+    return null
   })
 }
 

@@ -4,69 +4,52 @@
  *
  * A secret is in one response and nowhere else. So these calls reject an Idempotency-Key: to repeat the response, the API would have to store it.
  */
-import {
-  createKeyBody,
-  keyIdSchema,
-  keyResponse,
-  keySchema,
-  listKeysQuery,
-  newKeyResponse,
-  RivuletError,
-  rotatedKeyResponse,
-  rotateKeyBody,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/keys'
+import { RivuletError, rotateKeyBody } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { createKeyring, type Keyring } from '../../access/keyring.ts'
 import type { Principal } from '../../access/principal.ts'
 import { everyTenant } from '../../store/connection/tenant.ts'
 import { createAudit } from '../requests/audited.ts'
 import { rejectIdempotencyKey } from '../requests/idempotent.ts'
+import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
-
-const config = { access: { scope: 'admin' } } as const
-const params = z.object({ id: keyIdSchema })
 
 export function keyRoutes(scope: FastifyInstance, services: Services): void {
   const { db, access, config: own } = services
   const { pepper, maxKeysPerTenant: maxKeys } = own
   const { auditor } = createAudit(services)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  const creation = { tags: ['keys'], body: createKeyBody, response: { 201: newKeyResponse } }
-  app.post('/keys', { config, schema: creation }, async (request, reply) => {
+  serve(scope, contract.createKey, async (request, reply) => {
     const { body, principal } = request
     rejectIdempotencyKey(request)
     requireTenant(principal, body.tenant)
     if (body.allTenants && !principal.isRoot) throw new RivuletError('forbidden', 'Only the root key can create a key for all tenants')
     const created = await keyringOf(request).create(body)
     logChange(request, created.key.id, 'created a key')
-    return reply.header('cache-control', 'no-store').status(201).send(created)
+    reply.header('cache-control', 'no-store')
+    return created
   })
 
-  const page = z.object({ data: z.array(keySchema), nextCursor: z.string().nullable() })
-  const listing = { tags: ['keys'], querystring: listKeysQuery, response: { 200: page } }
-  app.get('/keys', { config, schema: listing }, async request => {
+  serve(scope, contract.listKeys, async request => {
     requireTenant(request.principal, request.query.tenant)
     return keyringOf(request).list(request.query)
   })
 
-  const revocation = { tags: ['keys'], params, response: { 200: keyResponse } }
-  app.delete('/keys/:id', { config, schema: revocation }, async request => {
+  serve(scope, contract.revokeKey, async request => {
     const key = await keyringOf(request).revoke(request.params.id)
     access.keys.forget(key.id)
     logChange(request, key.id, 'revoked a key')
     return { key }
   })
 
-  const rotation = { tags: ['keys'], params, body: rotateKeyBody.nullish(), response: { 201: rotatedKeyResponse } }
-  app.post('/keys/:id/rotate', { config, schema: rotation }, async (request, reply) => {
+  serve(scope, contract.rotateKey, async (request, reply) => {
     rejectIdempotencyKey(request)
     const rotated = await keyringOf(request).rotate(request.params.id, request.body ?? rotateKeyBody.parse({}))
     access.keys.forget(rotated.replaced.id)
     logChange(request, rotated.replaced.id, 'rotated a key')
-    return reply.header('cache-control', 'no-store').status(201).send(rotated)
+    reply.header('cache-control', 'no-store')
+    return rotated
   })
 
   function keyringOf(request: FastifyRequest): Keyring {

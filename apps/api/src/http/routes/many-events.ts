@@ -1,20 +1,17 @@
 /** The events of several tasks on one stream. */
-import { manyEventsBody, maxStreamTasks, RivuletError, type TaskId } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/events'
+import { maxStreamTasks, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { openChildrenOf } from '../../store/children/child-ends.ts'
 import { requireTask, requireTasks } from '../../store/reads/tasks.ts'
 import { watchMany } from '../../stream/many/watch-many.ts'
 import { respondWithEvents } from '../event-response.ts'
+import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 import { type EventStream, requireEvents } from './tasks/events.ts'
 
 export function manyEventRoutes(scope: FastifyInstance, { databaseFor, hub, reader, metrics }: Services, events: EventStream): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  const body = { description: 'The events of all of them, as they come', content: { 'text/event-stream': { schema: z.string() } } }
-  const config = { access: { scope: 'tasks:read', ofAgents: true } } as const
-  app.post('/events', { config, schema: { tags: ['tasks'], body: manyEventsBody, response: { 200: body } } }, async (request, reply) => {
+  serve(scope, contract.watchTasks, async (request, reply) => {
     requireEvents(request)
     const { principal } = request
     const { tenant } = principal

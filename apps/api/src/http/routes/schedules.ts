@@ -1,19 +1,7 @@
 /** Manages the schedules of a tenant, and shows their runs. */
-import {
-  createScheduleBody,
-  idSchema,
-  type Json,
-  listRunsQuery,
-  listSchedulesQuery,
-  RivuletError,
-  scheduleResponse,
-  scheduleRunResponse,
-  scheduleRunSchema,
-  scheduleSchema,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/schedules'
+import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { requireAgent } from '../../store/agents/agents.ts'
 import { readNowMs } from '../../store/connection/moments.ts'
@@ -34,23 +22,15 @@ import {
 import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
 import { createAudit, interruption } from '../requests/audited.ts'
 import { respondOnce, sendResponse } from '../requests/idempotent.ts'
+import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
-
-const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
-const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
-const creating = { access: { ...writing.access, echoes: 201 } } as const
-const params = z.object({ id: idSchema })
-const tags = ['schedules']
-const changed = { tags, params, response: { 200: scheduleResponse } }
 
 export function scheduleRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, ending, relay, capacity, config } = services
   const { audited, note } = createAudit(services)
   const { limits, webhooks, maxSchedules } = config
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  const creation = { tags, body: createScheduleBody, response: { 201: scheduleResponse } }
-  app.post('/schedules', { config: creating, schema: creation }, async (request, reply) => {
+  serve(scope, contract.createSchedule, async (request, reply) => {
     const { body, principal } = request
     const { tenant } = principal
     requireCronLine(body)
@@ -67,33 +47,31 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     return sendResponse(reply, response)
   })
 
-  const page = z.object({ data: z.array(scheduleSchema), nextCursor: z.string().nullable() })
-  const listing = { tags, querystring: listSchedulesQuery, response: { 200: page } }
-  app.get('/schedules', { config: reading, schema: listing }, async ({ query, principal }) => {
+  serve(scope, contract.listSchedules, async ({ query, principal }) => {
     const rows = await listSchedules(databaseFor(principal), principal.tenant, { ...query, limit: query.limit + 1 })
     const shown = rows.slice(0, query.limit)
     return { data: shown.map(toSchedule), nextCursor: rows.length > shown.length ? (shown.at(-1)?.id ?? null) : null }
   })
 
-  app.get('/schedules/:id', { config: reading, schema: changed }, async ({ params: { id }, principal }) => ({
+  serve(scope, contract.getSchedule, async ({ params: { id }, principal }) => ({
     schedule: toSchedule(found(await findSchedule(databaseFor(principal), principal.tenant, id))),
   }))
 
-  app.delete('/schedules/:id', { config: writing, schema: { tags, params, response: { 204: z.null() } } }, async (request, reply) => {
+  serve(scope, contract.deleteSchedule, async request => {
     const { id } = request.params
     const { tenant } = request.principal
     await audited(databaseFor(tenant), request, { action: 'schedule.deleted', target: id }, async tx => {
       if (!(await deleteSchedule(tx, tenant, id))) throw noSchedule()
     })
-    return reply.status(204).send(null)
+    return null
   })
 
-  app.post('/schedules/:id/pause', { config: writing, schema: changed }, async (request, reply) =>
+  serve(scope, contract.pauseSchedule, async (request, reply) =>
     change(request, reply, 'schedule.paused', () => ({ status: 'paused', nextAt: null })),
   )
 
   // What was due while it was paused was not missed: it continues with its next time.
-  app.post('/schedules/:id/resume', { config: writing, schema: changed }, async (request, reply) => {
+  serve(scope, contract.resumeSchedule, async (request, reply) => {
     const now = new Date(await readNowMs(databaseFor(request.principal)))
     return change(request, reply, 'schedule.resumed', ({ status, nextAt, request: task }) => ({
       status: 'active',
@@ -101,8 +79,7 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     }))
   })
 
-  const trigger = { tags, params, response: { 202: scheduleRunResponse } }
-  app.post('/schedules/:id/trigger', { config: { ...writing, addsWork: true }, schema: trigger }, async (request, reply) => {
+  serve(scope, contract.triggerSchedule, async (request, reply) => {
     const { tenant } = request.principal
     let interrupted: CancelBegun | undefined
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
@@ -120,9 +97,7 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     return sendResponse(reply, response)
   })
 
-  const runPage = z.object({ data: z.array(scheduleRunSchema), nextCursor: z.string().nullable() })
-  const history = { tags, params, querystring: listRunsQuery, response: { 200: runPage } }
-  app.get('/schedules/:id/history', { config: reading, schema: history }, async ({ params: { id }, query, principal }) => {
+  serve(scope, contract.listScheduleRuns, async ({ params: { id }, query, principal }) => {
     const { tenant } = principal
     const db = databaseFor(principal)
     found(await findSchedule(db, tenant, id))

@@ -1,24 +1,7 @@
 /** Manages the webhooks of a tenant, and shows their deliveries. */
-import {
-  changedWebhookResponse,
-  changeWebhookBody,
-  createWebhookBody,
-  deliveryResponse,
-  deliverySchema,
-  idSchema,
-  type Json,
-  type JsonObject,
-  listDeliveriesQuery,
-  listWebhooksQuery,
-  newWebhookResponse,
-  RivuletError,
-  type Webhook,
-  webhookResponse,
-  webhookSchema,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/webhooks'
+import { type Json, type JsonObject, RivuletError, type Webhook } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { mayUse, type Principal } from '../../access/principal.ts'
 import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { createWebhookSecret } from '../../feed/webhook-signature.ts'
@@ -26,23 +9,15 @@ import { listDeliveries, retryDelivery, toDelivery } from '../../store/feed/deli
 import { deleteWebhook, findWebhook, insertWebhook, listWebhooks, updateWebhook, type WebhookRow } from '../../store/feed/webhooks.ts'
 import { createAudit } from '../requests/audited.ts'
 import { rejectIdempotencyKey, respondOnce, sendResponse } from '../requests/idempotent.ts'
+import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
-
-const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
-const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
-const creating = { access: { ...writing.access, echoes: 201 } } as const
-const params = z.object({ id: idSchema })
-const deliveryParams = params.extend({ delivery: idSchema })
-const tags = ['webhooks']
 
 export function webhookRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, config, vault } = services
   const { audited, note } = createAudit(services)
   const { allowPrivate, perTenant } = config.webhooks
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  const creation = { tags, body: createWebhookBody, response: { 201: newWebhookResponse } }
-  app.post('/webhooks', { config: creating, schema: creation }, async (request, reply) => {
+  serve(scope, contract.createWebhook, async (request, reply) => {
     const { tenant } = request.principal
     requireOwnAgent(request.principal, request.body.agent ?? null)
     const { url, events, agent = null, secret = createWebhookSecret() } = request.body
@@ -55,26 +30,20 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
       return inserted
     })
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${perTenant} webhooks (MAX_WEBHOOKS_PER_TENANT)`)
-    return reply
-      .header('cache-control', 'no-store')
-      .status(201)
-      .send({ webhook: toWebhook(row), secret })
+    reply.header('cache-control', 'no-store')
+    return { webhook: toWebhook(row), secret }
   })
 
-  const page = z.object({ data: z.array(webhookSchema), nextCursor: z.string().nullable() })
-  const listing = { tags, querystring: listWebhooksQuery, response: { 200: page } }
-  app.get('/webhooks', { config: reading, schema: listing }, async ({ query, principal }) => {
+  serve(scope, contract.listWebhooks, async ({ query, principal }) => {
     const rows = await listWebhooks(databaseFor(principal), principal.tenant, { ...query, limit: query.limit + 1 })
     return pageOf(rows, query.limit, toWebhook)
   })
 
-  const look = { tags, params, response: { 200: webhookResponse } }
-  app.get('/webhooks/:id', { config: reading, schema: look }, async ({ params: { id }, principal }) => ({
+  serve(scope, contract.getWebhook, async ({ params: { id }, principal }) => ({
     webhook: toWebhook(await requireWebhook(principal, id)),
   }))
 
-  const change = { tags, params, body: changeWebhookBody, response: { 200: changedWebhookResponse } }
-  app.patch('/webhooks/:id', { config: writing, schema: change }, async (request, reply) => {
+  serve(scope, contract.changeWebhook, async (request, reply) => {
     const { body, principal } = request
     const { id } = request.params
     const { tenant } = principal
@@ -89,29 +58,26 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
       await note(request, { action: 'webhook.changed', target: id, details })(tx)
       return updated
     })
-    return reply.header('cache-control', 'no-store').send({ webhook: toWebhook(row), ...(secret !== undefined && { secret }) })
+    reply.header('cache-control', 'no-store')
+    return { webhook: toWebhook(row), ...(secret !== undefined && { secret }) }
   })
 
-  const removal = { tags, params, response: { 204: z.null() } }
-  app.delete('/webhooks/:id', { config: writing, schema: removal }, async (request, reply) => {
+  serve(scope, contract.deleteWebhook, async request => {
     const { id } = request.params
     const { tenant } = request.principal
     await audited(databaseFor(tenant), request, { action: 'webhook.deleted', target: id }, async tx => {
       if (!(await deleteWebhook(tx, tenant, id))) throw noWebhook()
     })
-    return reply.status(204).send(null)
+    return null
   })
 
-  const deliveryPage = z.object({ data: z.array(deliverySchema), nextCursor: z.string().nullable() })
-  const history = { tags, params, querystring: listDeliveriesQuery, response: { 200: deliveryPage } }
-  app.get('/webhooks/:id/deliveries', { config: reading, schema: history }, async ({ params: { id }, query, principal }) => {
+  serve(scope, contract.listDeliveries, async ({ params: { id }, query, principal }) => {
     await requireWebhook(principal, id)
     const rows = await listDeliveries(databaseFor(principal), principal.tenant, id, { ...query, limit: query.limit + 1 })
     return pageOf(rows, query.limit, toDelivery)
   })
 
-  const retry = { tags, params: deliveryParams, response: { 202: deliveryResponse } }
-  app.post('/webhooks/:id/deliveries/:delivery/retry', { config: writing, schema: retry }, async (request, reply) => {
+  serve(scope, contract.retryDelivery, async (request, reply) => {
     const { id, delivery } = request.params
     const { tenant } = request.principal
     await requireWebhook(request.principal, id)

@@ -4,35 +4,39 @@
  * worker may say.
  */
 import { type EncodedEvent, encodeEvent } from '@rivulet/broker'
-import { appendBody, appendResult, RivuletError, type TaskId } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/internal'
+import { RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { decodeEvent } from '../../../log/log-fold.ts'
 import { indexOfDelta } from '../../../log/plain-delta.ts'
 import { workerEvents } from '../../../turns/composing/turn-composition.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { config, type HeldTurns, tags } from './held-turns.ts'
+import type { HeldTurns } from './held-turns.ts'
 
 export function appendRoutes(
   scope: FastifyInstance,
   { writer, config: { limits } }: Services,
   { heldTasks, requireHolder }: HeldTurns,
 ): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
   // Its entries are JSON within JSON: every quote in them takes a second byte.
   const bodyLimit = 2 * limits.turnBytes + limits.bodyBytes
   const onRequest = requireHolder(limits.bodyBytes)
-  const schema = { tags, body: appendBody, response: { 200: appendResult } }
-  app.post('/append', { bodyLimit, onRequest, config, schema }, async request => {
-    const { appends } = request.body
-    const tasks = await heldTasks(request, appends)
-    const held = appends.flatMap(({ epoch, first, entries }, i) => {
-      const task = tasks[i]
-      return task ? [{ task, epoch, first, entries: entriesOf(task, entries) }] : []
-    })
-    const written = held.length > 0 ? await writer.append(held).catch(throwIfFull) : []
-    return { results: tasks.map(task => (task === null ? 'fenced' : (written.shift() ?? 'gap'))) }
-  })
+  serve(
+    scope,
+    contract.appendEvents,
+    async request => {
+      const { appends } = request.body
+      const tasks = await heldTasks(request, appends)
+      const held = appends.flatMap(({ epoch, first, entries }, i) => {
+        const task = tasks[i]
+        return task ? [{ task, epoch, first, entries: entriesOf(task, entries) }] : []
+      })
+      const written = held.length > 0 ? await writer.append(held).catch(throwIfFull) : []
+      return { results: tasks.map(task => (task === null ? 'fenced' : (written.shift() ?? 'gap'))) }
+    },
+    { bodyLimit, onRequest },
+  )
 }
 
 function entriesOf(task: TaskId, lines: string): EncodedEvent[] {

@@ -1,18 +1,8 @@
 /** How a worker registers, claims a turn with its secrets, and reopens the log of a turn that lost entries. */
-import {
-  claimBody,
-  claimResult,
-  type Hello,
-  type Holding,
-  helloBody,
-  helloResult,
-  type RememberedStep,
-  reopenBody,
-  reopenResult,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/internal'
+import type { claimBody, Hello, Holding, helloResult, RememberedStep } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { isInstallations, reachOf } from '../../../access/principal.ts'
 import { registerWorker, requireOwnWorker } from '../../../store/agents/agents.ts'
@@ -26,8 +16,9 @@ import { isUsedUp, readBudgetLeft } from '../../../store/usage/record-usage.ts'
 import { keptMessages } from '../../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../../turns/turn-deaths.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { type Call, config, type HeldTurns, tags } from './held-turns.ts'
+import type { Call, HeldTurns } from './held-turns.ts'
 
 const unreadable = { code: 'secrets_unreadable', message: 'The secrets of this task cannot be decrypted; set them again' }
 const overBudget = { code: 'budget_exceeded', message: 'The task has used its budget' }
@@ -35,10 +26,9 @@ const overBudget = { code: 'budget_exceeded', message: 'The task has used its bu
 export type ClaimCalls = ReturnType<typeof createClaimCalls>
 
 export function claimRoutes(scope: FastifyInstance, { hello, claim, reopen }: ClaimCalls): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: helloResult } } }, hello)
-  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, claim)
-  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, reopen)
+  serve(scope, contract.registerWorker, hello)
+  serve(scope, contract.claimTurn, claim)
+  serve(scope, contract.reopenTurn, reopen)
 }
 
 export function createClaimCalls(services: Services, { reaches }: HeldTurns) {

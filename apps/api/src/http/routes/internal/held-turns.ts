@@ -10,9 +10,8 @@ import { findHeldTask, findHeldTurns, findTurns } from '../../../store/reads/tur
 import type { TurnRow } from '../../../store/rows.ts'
 import { hasClaimed } from '../../../store/turns/claim-turn.ts'
 
-/** The scope and the tags of every route of workers. */
+/** The scope of every route of workers. */
 export const config = { access: { scope: 'worker' } } as const
-export const tags = ['internal']
 
 /** Turns that are looked for in one question. */
 const maxFound = 100

@@ -1,18 +1,8 @@
 /** How a worker keeps a turn, releases it, and ends it. */
-import {
-  type FinishBody,
-  finishBody,
-  finishResult,
-  type Holding,
-  heartbeatBody,
-  heartbeatResult,
-  type ReleaseBody,
-  releaseBody,
-  releaseResult,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/internal'
+import type { FinishBody, Holding, heartbeatBody, ReleaseBody } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'
@@ -21,16 +11,16 @@ import { findTurn } from '../../../store/reads/turns.ts'
 import { extendLeases, isHeldUnder, releaseTurn } from '../../../store/turns/leases.ts'
 import { answeredTurns } from '../../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../../turns/about-turn.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { type Call, type Caller, config, type HeldTurns, tags } from './held-turns.ts'
+import type { Call, Caller, HeldTurns } from './held-turns.ts'
 
 export type LeaseCalls = ReturnType<typeof createLeaseCalls>
 
 export function leaseRoutes(scope: FastifyInstance, { heartbeat, release, finish }: LeaseCalls): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatResult } } }, heartbeat)
-  app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseResult } } }, release)
-  app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishResult } } }, finish)
+  serve(scope, contract.extendLeases, heartbeat)
+  serve(scope, contract.releaseTurn, release)
+  serve(scope, contract.finishTurn, finish)
 }
 
 export function createLeaseCalls(services: Services, { reaches, findReached }: HeldTurns) {

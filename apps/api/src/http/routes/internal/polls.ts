@@ -1,19 +1,18 @@
 /** What workers without Redis wait for: their next turn, and hints about the turns that they run. Both calls reply when something came, or in time. */
-import { hintsBody, hintsResult, nextBody, nextResult, RivuletError, type TurnId } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/internal'
+import { RivuletError, type TurnId } from '@rivulet/protocol'
 import { keepSignal } from '@rivulet/runtime/keep-signal'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'
 import { requireServed } from '../../../store/agents/agents.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { config, tags } from './held-turns.ts'
 
 export function pollRoutes(scope: FastifyInstance, services: Services): void {
   const { db, polls, hints } = services
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  app.post('/next', { config, schema: { tags, body: nextBody, response: { 200: nextResult } } }, async ({ body, principal }, reply) => {
+  serve(scope, contract.awaitTurn, async ({ body, principal }, reply) => {
     const reach = reachOf(principal)
     const agents = await requireServed(db, reach, body.agents)
     const reaches = async (turnId: TurnId) => (await turnsWithin(db, reach, [turnId])).has(turnId)
@@ -21,7 +20,7 @@ export function pollRoutes(scope: FastifyInstance, services: Services): void {
     return { turn: next && { agent: agents.get(next.queue) ?? next.queue, turnId: next.turnId } }
   })
 
-  app.post('/hints', { config, schema: { tags, body: hintsBody, response: { 200: hintsResult } } }, async ({ body, principal }, reply) => {
+  serve(scope, contract.awaitHints, async ({ body, principal }, reply) => {
     const { over, answered } = await hints.next(principal.key, body.worker, patience(services, reply, body.waitMs))
     const within = await turnsWithin(db, reachOf(principal), [...over, ...answered])
     return { over: over.filter(turnId => within.has(turnId)), answered: answered.filter(turnId => within.has(turnId)) }

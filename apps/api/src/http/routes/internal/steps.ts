@@ -1,19 +1,8 @@
 /** What a worker stores and reads while a turn runs: steps, usage, inputs that joined, and the history. */
-import {
-  historyBody,
-  historyResult,
-  maxPageSize,
-  stepBody,
-  stepResult,
-  type TakeBody,
-  takeBody,
-  takeResult,
-  usageBody,
-  usageResult,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/internal'
+import { type historyBody, maxPageSize, type stepBody, type TakeBody, type usageBody } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { listMessages } from '../../../store/reads/messages.ts'
 import { findTurn } from '../../../store/reads/turns.ts'
@@ -22,17 +11,17 @@ import { hasClaimed } from '../../../store/turns/claim-turn.ts'
 import { takeInputs } from '../../../store/turns/join-turns.ts'
 import { isTurnOverBudget } from '../../../store/usage/record-usage.ts'
 import { aboutTurn } from '../../../turns/about-turn.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { type Call, config, type HeldTurns, tags } from './held-turns.ts'
+import type { Call, HeldTurns } from './held-turns.ts'
 
 export type StepCalls = ReturnType<typeof createStepCalls>
 
 export function stepRoutes(scope: FastifyInstance, { step, usage, take, history, largeBody }: StepCalls): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  app.post('/step', { ...largeBody, config, schema: { tags, body: stepBody, response: { 200: stepResult } } }, step)
-  app.post('/usage', { config, schema: { tags, body: usageBody, response: { 200: usageResult } } }, usage)
-  app.post('/take', { config, schema: { tags, body: takeBody, response: { 200: takeResult } } }, take)
-  app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyResult } } }, history)
+  serve(scope, contract.rememberStep, step, largeBody)
+  serve(scope, contract.recordUsage, usage)
+  serve(scope, contract.takeInputs, take)
+  serve(scope, contract.readHistory, history)
 }
 
 export function createStepCalls(services: Services, { reaches, requireHeldTask, requireHolder }: HeldTurns) {

@@ -1,39 +1,24 @@
 /** What a turn waits for: how a worker asks, spawns children, reads what became of both, and parks the turn. */
-import {
-  type AskBody,
-  askBody,
-  askResult,
-  childBody,
-  historyResult,
-  maxPageSize,
-  type ParkBody,
-  parkBody,
-  parkResult,
-  type SpawnBody,
-  spawnBody,
-  spawnResult,
-  waitsBody,
-  waitsResult,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/internal'
+import { type AskBody, type childBody, maxPageSize, type ParkBody, type SpawnBody, type waitsBody } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { reachOf } from '../../../access/principal.ts'
 import { findChild } from '../../../store/children/child-ends.ts'
 import { listMessages } from '../../../store/reads/messages.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { type Call, config, type HeldTurns, tags } from './held-turns.ts'
+import type { Call, HeldTurns } from './held-turns.ts'
 
 export type WaitCalls = ReturnType<typeof createWaitCalls>
 
 export function workerWaitRoutes(scope: FastifyInstance, { ask, spawn, child, waits, park }: WaitCalls): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  app.post('/ask', { config, schema: { tags, body: askBody, response: { 200: askResult } } }, ask)
-  app.post('/spawn', { config, schema: { tags, body: spawnBody, response: { 200: spawnResult } } }, spawn)
-  app.post('/child', { config, schema: { tags, body: childBody, response: { 200: historyResult } } }, child)
-  app.post('/waits', { config, schema: { tags, body: waitsBody, response: { 200: waitsResult } } }, waits)
-  app.post('/park', { config, schema: { tags, body: parkBody, response: { 200: parkResult } } }, park)
+  serve(scope, contract.askCaller, ask)
+  serve(scope, contract.spawnChildren, spawn)
+  serve(scope, contract.readChild, child)
+  serve(scope, contract.readWaits, waits)
+  serve(scope, contract.parkTurn, park)
 }
 
 export function createWaitCalls(services: Services, { reaches, findReached, requireHeldTask }: HeldTurns) {

@@ -3,21 +3,18 @@
  *
  * A response that waits or streams reserves its place before the commit, because a task cannot be taken back.
  */
-import { type CreateTask, createTaskBody, RivuletError, type StreamFormat, streamFormatSchema, waitSchema } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/tasks'
+import { type CreateTask, RivuletError, type StreamFormat } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { requirePublicHost } from '../../../feed/private-addresses.ts'
 import { type AcceptedWork, createAcceptWork } from '../../requests/accept-work.ts'
 import { markReplay, sendResponse } from '../../requests/idempotent.ts'
 import { createTurnWaits } from '../../requests/turn-waits.ts'
+import { type RequestOf, serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import { dialectOf, type EventStream } from './events.ts'
-import { accepted, creating, finished, underWay } from './task-schemas.ts'
-
-const query = z.strictObject({ format: streamFormatSchema.optional(), wait: waitSchema.optional() })
 
 /** How the caller gets the task. */
 type Delivery = { by: 'response' } | { by: 'wait'; ms: number } | { by: 'stream'; format: StreamFormat | undefined }
@@ -28,34 +25,23 @@ export function createTaskRoute(scope: FastifyInstance, services: Services, even
   const { webhooks } = services.config
   const { requireShare, accept, commitTask } = createAcceptWork(services, scope.log)
   const waits = createTurnWaits(services)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  app.post(
-    '/tasks',
-    {
-      config: creating,
-      schema: {
-        ...{ tags: ['tasks'], querystring: query, body: createTaskBody },
-        response: { 200: accepted.extend(finished), 201: accepted.extend(finished), 202: underWay },
-      },
-    },
-    async (request, reply) => {
-      const delivery = deliveryOf(request.query, events.wants(request))
-      const { onEnd } = request.body
-      if (onEnd && !webhooks.allowPrivate) requirePublicHost(onEnd.url, '/onEnd')
-      await requireShare(request)
-      switch (delivery.by) {
-        case 'response':
-          return sendResponse(reply, (await accept(request, traceparent => commit(request, traceparent))).response)
-        case 'wait':
-          return respondAtEnd(request, reply, delivery.ms)
-        case 'stream':
-          return streamEvents(request, reply, delivery.format)
-        default:
-          throw delivery satisfies never
-      }
-    },
-  )
+  serve(scope, contract.createTask, async (request, reply) => {
+    const delivery = deliveryOf(request.query, events.wants(request))
+    const { onEnd } = request.body
+    if (onEnd && !webhooks.allowPrivate) requirePublicHost(onEnd.url, '/onEnd')
+    await requireShare(request)
+    switch (delivery.by) {
+      case 'response':
+        return sendResponse(reply, (await accept(request, traceparent => commit(request, traceparent))).response)
+      case 'wait':
+        return respondAtEnd(request, reply, delivery.ms)
+      case 'stream':
+        return streamEvents(request, reply, delivery.format)
+      default:
+        throw delivery satisfies never
+    }
+  })
 
   async function commit(request: CreateRequest, traceparent: string): Promise<AcceptedWork> {
     const committed = await commitTask(request, request.body, traceparent)
@@ -69,7 +55,7 @@ export function createTaskRoute(scope: FastifyInstance, services: Services, even
       admission,
       accept(request, traceparent => commit(request, traceparent)),
     )
-    const { task, turn } = accepted.parse(response.body)
+    const { task, turn } = contract.accepted.parse(response.body)
     if (!turn) {
       admission.over()
       return sendResponse(reply, response)
@@ -85,7 +71,7 @@ export function createTaskRoute(scope: FastifyInstance, services: Services, even
       admission,
       accept(request, traceparent => commit(request, traceparent), 'held'),
     )
-    const { task, turn } = accepted.parse(response.body)
+    const { task, turn } = contract.accepted.parse(response.body)
     markReplay(reply, response.replayed)
     // The viewer first: it is there when the agent begins to speak.
     return events
@@ -94,7 +80,7 @@ export function createTaskRoute(scope: FastifyInstance, services: Services, even
   }
 }
 
-function deliveryOf({ format, wait }: z.output<typeof query>, acceptsEvents: boolean): Delivery {
+function deliveryOf({ format, wait }: RequestOf<typeof contract.createTask>['query'], acceptsEvents: boolean): Delivery {
   const isStream = acceptsEvents || format !== undefined
   if (wait === undefined) return isStream ? { by: 'stream', format } : { by: 'response' }
   if (!isStream) return { by: 'wait', ms: wait }

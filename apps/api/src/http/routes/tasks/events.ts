@@ -1,17 +1,7 @@
 /** Subscribing: what a viewer asks for, and its open response. */
-import {
-  type Cursor,
-  origin,
-  RivuletError,
-  requireCursor,
-  type StreamFormat,
-  streamFormatSchema,
-  type TaskId,
-  taskIdSchema,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/events'
+import { type Cursor, origin, RivuletError, requireCursor, type StreamFormat, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import type { Admission } from '../../../access/open-streams.ts'
 import { mayRead } from '../../../access/principal.ts'
 import { createTaskCheck, requireTask } from '../../../store/reads/tasks.ts'
@@ -24,32 +14,8 @@ import { createTree, type Tree } from '../../../stream/many/watch-tree.ts'
 import type { SseResponse } from '../../../stream/sse-response.ts'
 import { findPlace, type StreamRequest } from '../../../stream/viewer/viewer-place.ts'
 import { respondWithEvents } from '../../event-response.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-
-const query = z
-  .strictObject({
-    token: z.string().optional(),
-    after: z.union([z.string(), z.array(z.string())]).optional(),
-    from: z.literal('start').optional(),
-    follow: z.enum(['true', 'false']).optional(),
-    format: streamFormatSchema.optional(),
-    turn: z
-      .string()
-      .regex(/^[1-9]\d{0,8}$/, 'A turn has a number, from 1')
-      .optional(),
-  })
-  .refine(({ format, follow }) => !isOfOneTurn(format) || follow !== 'true', {
-    path: ['follow'],
-    message: 'A stream of this format ends with its turn',
-  })
-  .refine(({ format, turn: turnNumber }) => isOfOneTurn(format) || turnNumber === undefined, {
-    path: ['turn'],
-    message: 'A stream of this format covers the whole task; use turn with format=ai-sdk',
-  })
-
-function isOfOneTurn(format: StreamFormat | undefined): boolean {
-  return format !== undefined && dialects[format].scope === 'turn'
-}
 
 export type EventStream = ReturnType<typeof createEventStream>
 
@@ -163,19 +129,8 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
 export const dialectHeaders = { 'keep-alive': 'timeout=0' }
 
 export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  const params = z.object({ id: taskIdSchema })
   // A HEAD would get a body: the stream is written past Node's response object.
-  const config = { access: { scope: 'tasks:read', token: 'read', tokenInQuery: true } } as const
-  const stream = { description: 'Its events, as they come', content: { 'text/event-stream': { schema: z.string() } } }
-  const schema = {
-    tags: ['tasks'],
-    params,
-    querystring: query,
-    response: { 200: stream, 204: z.null().describe('There is nothing more to come') },
-  }
-  const options = { exposeHeadRoute: false, config, schema }
-  app.get('/tasks/:id/events', options, async (request, reply) => {
+  serve(scope, contract.watchTask, async (request, reply) => {
     requireEvents(request)
     const { token, after, from, follow, format } = request.query
     const dialect = dialectOf(format)

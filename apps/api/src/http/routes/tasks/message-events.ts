@@ -1,29 +1,18 @@
 /** The event stream of one message. */
-import { messageIndexSchema, taskIdSchema } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/events'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { listMessages } from '../../../store/reads/messages.ts'
 import { findMessagePlace } from '../../../stream/messages/message-place.ts'
 import { respondWithMessage } from '../../../stream/messages/message-response.ts'
 import { respondWithEvents } from '../../event-response.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import { comeBackLater, type EventStream, placeOf, requireEvents } from './events.ts'
 
 export function messageEventRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, hub, reader, metrics, config } = services
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  const access = { scope: 'tasks:read', token: 'read', tokenInQuery: true } as const
-  const body = { description: 'The events of the message, as they come', content: { 'text/event-stream': { schema: z.string() } } }
-  const schema = {
-    tags: ['tasks'],
-    params: z.object({ id: taskIdSchema, index: messageIndexSchema }),
-    querystring: z.strictObject({ token: z.string().optional(), after: z.union([z.string(), z.array(z.string())]).optional() }),
-    response: { 200: body, 204: z.null().describe('There is nothing more to come') },
-  }
-  // A HEAD would get a body: the stream is written past Node's response object.
-  const options = { exposeHeadRoute: false, config: { access }, schema }
-  app.get('/tasks/:id/messages/:index/events', options, async (request, reply) => {
+
+  serve(scope, contract.watchMessage, async (request, reply) => {
     requireEvents(request)
     const { id: task, index } = request.params
     const { tenant } = request.principal

@@ -1,43 +1,29 @@
 /** The state of a task, for callers: read it, and replace it between two turns. `If-Match` keeps two writers from losing a change of the other. */
-import { maxStateBytes, putStateBody, RivuletError, stateSchema } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/tasks'
+import { maxStateBytes, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { getState, putState } from '../../../store/states/task-state.ts'
 import { taskTransaction } from '../../../store/tasks/task-line.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { params, readingOne, writing } from './task-schemas.ts'
-
-const knownVersion = z.looseObject({ 'if-match': z.string().optional() })
 
 export function stateRoutes(scope: FastifyInstance, { databaseFor, announcing }: Services): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
+  serve(scope, contract.getState, async ({ params: { id }, principal }, reply) => {
+    const state = await getState(databaseFor(principal), principal.tenant, id)
+    reply.header('etag', etagOf(state.version))
+    return state
+  })
 
-  app.get(
-    '/tasks/:id/state',
-    { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: stateSchema } } },
-    async ({ params: { id }, principal }, reply) => {
-      const state = await getState(databaseFor(principal), principal.tenant, id)
-      return reply.header('etag', etagOf(state.version)).send(state)
-    },
-  )
-
-  app.put(
-    '/tasks/:id/state',
-    {
-      config: { access: { ...writing.access, echoes: 200 } },
-      schema: { tags: ['tasks'], params, headers: knownVersion, body: putStateBody, response: { 200: stateSchema } },
-    },
-    async ({ params: { id }, body: { value }, headers, principal }, reply) => {
-      const matches = matcherOf(headers['if-match'])
-      const bytes = Buffer.byteLength(JSON.stringify(value))
-      if (bytes > maxStateBytes)
-        throw new RivuletError('state_too_large', `The state of a task has at most ${maxStateBytes} bytes as JSON; this one has ${bytes}`)
-      const state = await taskTransaction(databaseFor(principal.tenant), id, tx => putState(tx, principal, id, value, matches))
-      await announcing.announceState(id)
-      return reply.header('etag', etagOf(state.version)).send(state)
-    },
-  )
+  serve(scope, contract.putState, async ({ params: { id }, body: { value }, headers, principal }, reply) => {
+    const matches = matcherOf(headers['if-match'])
+    const bytes = Buffer.byteLength(JSON.stringify(value))
+    if (bytes > maxStateBytes)
+      throw new RivuletError('state_too_large', `The state of a task has at most ${maxStateBytes} bytes as JSON; this one has ${bytes}`)
+    const state = await taskTransaction(databaseFor(principal.tenant), id, tx => putState(tx, principal, id, value, matches))
+    await announcing.announceState(id)
+    reply.header('etag', etagOf(state.version))
+    return state
+  })
 }
 
 function etagOf(version: number): string {

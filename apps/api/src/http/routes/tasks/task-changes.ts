@@ -1,9 +1,9 @@
 /** Renames a task, runs its last turn again, and exports it. */
 import { Readable } from 'node:stream'
-import { changeTaskBody, type Json, taskSchema } from '@rivulet/protocol'
+import * as tasks from '@rivulet/contract/tasks'
+import * as turns from '@rivulet/contract/turns'
+import type { Json } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { exportTask } from '../../../store/reads/export-task.ts'
 import { requireTask } from '../../../store/reads/tasks.ts'
 import { toFullTurn, toTask, toTurn } from '../../../store/rows.ts'
@@ -14,71 +14,50 @@ import { removeSecrets, storeSecrets } from '../../../store/tasks/task-secrets.t
 import { createAcceptWork } from '../../requests/accept-work.ts'
 import { createAudit } from '../../requests/audited.ts'
 import { sendResponse } from '../../requests/idempotent.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { params, readingOne, retrying, turnAccepted, writing } from './task-schemas.ts'
-
-const exported = { description: 'Lines of JSON', content: { 'application/x-ndjson': { schema: z.string() } } }
 
 export function taskChangeRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, vault } = services
   const { note } = createAudit(services)
   const { limits } = services.config
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  app.patch(
-    '/tasks/:id',
-    {
-      config: writing,
-      schema: { tags: ['tasks'], params, body: changeTaskBody, response: { 200: z.object({ task: taskSchema }) } },
-    },
-    async (request, reply) => {
-      const { id } = request.params
-      const { secrets, ...changes } = request.body
-      const { tenant } = request.principal
-      const sealed = secrets && vault.seal(tenant, secrets)
-      const task = await taskTransaction(databaseFor(tenant), id, async tx => {
-        const changed = await changeTask(tx, request.principal, id, changes, limits.bodyBytes)
-        if (sealed) await storeSecrets(tx, changed, null, sealed)
-        else if (secrets === null) await removeSecrets(tx, changed)
-        if (secrets !== undefined) await note(request, { action: sealed ? 'secrets.set' : 'secrets.removed', target: id })(tx)
-        return changed
-      })
-      return sendResponse(reply, { status: 200, body: { task: toTask(task) } as Json, replayed: false })
-    },
-  )
+  serve(scope, tasks.changeTask, async (request, reply) => {
+    const { id } = request.params
+    const { secrets, ...changes } = request.body
+    const { tenant } = request.principal
+    const sealed = secrets && vault.seal(tenant, secrets)
+    const task = await taskTransaction(databaseFor(tenant), id, async tx => {
+      const changed = await changeTask(tx, request.principal, id, changes, limits.bodyBytes)
+      if (sealed) await storeSecrets(tx, changed, null, sealed)
+      else if (secrets === null) await removeSecrets(tx, changed)
+      if (secrets !== undefined) await note(request, { action: sealed ? 'secrets.set' : 'secrets.removed', target: id })(tx)
+      return changed
+    })
+    return sendResponse(reply, { status: 200, body: { task: toTask(task) } as Json, replayed: false })
+  })
 
-  app.post(
-    '/tasks/:id/retry',
-    {
-      config: retrying,
-      schema: { tags: ['tasks'], params, body: z.strictObject({}).nullish(), response: { 202: turnAccepted } },
-    },
-    async (request, reply) => {
-      await requireShare(request)
-      const { response } = await accept(request, traceparent =>
-        commitTurn(
-          request,
-          tx => retryTurn(tx, request.principal, request.params.id, limits.queuedTurns, traceparent),
-          ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),
-          request.params.id,
-        ),
-      )
-      return sendResponse(reply, response)
-    },
-  )
+  serve(scope, turns.retryTurn, async (request, reply) => {
+    await requireShare(request)
+    const { response } = await accept(request, traceparent =>
+      commitTurn(
+        request,
+        tx => retryTurn(tx, request.principal, request.params.id, limits.queuedTurns, traceparent),
+        ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),
+        request.params.id,
+      ),
+    )
+    return sendResponse(reply, response)
+  })
 
-  app.get(
-    '/tasks/:id/export',
-    { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: exported } } },
-    async ({ params: { id }, principal }, reply) => {
-      const { tenant, token } = principal
-      const db = databaseFor(principal)
-      await requireTask(db, tenant, id)
-      const lines = exportTask(db, tenant, id, row => (token ? toTurn(row) : toFullTurn(row)))
-      return sendLines(reply, lines)
-    },
-  )
+  serve(scope, tasks.exportTask, async ({ params: { id }, principal }, reply) => {
+    const { tenant, token } = principal
+    const db = databaseFor(principal)
+    await requireTask(db, tenant, id)
+    const lines = exportTask(db, tenant, id, row => (token ? toTurn(row) : toFullTurn(row)))
+    return sendLines(reply, lines)
+  })
 }
 
 function sendLines(reply: FastifyReply, lines: AsyncIterable<string>): FastifyReply {

@@ -1,17 +1,7 @@
 /** Lists, reads, forks, cancels and deletes tasks. A response is sent only after the commit. */
-import {
-  cancelTaskBody,
-  forkTaskBody,
-  type Json,
-  listTasksQuery,
-  stateSchema,
-  taskSchema,
-  taskSummarySchema,
-  turnSchema,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/tasks'
+import type { Json } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { latestTurns } from '../../../store/reads/latest-turns.ts'
 import { listTasks } from '../../../store/reads/list-tasks.ts'
 import { summarizeTasks } from '../../../store/reads/task-summaries.ts'
@@ -24,96 +14,70 @@ import { removeTask } from '../../../store/tasks/remove-task.ts'
 import { createAcceptWork } from '../../requests/accept-work.ts'
 import { createAudit } from '../../requests/audited.ts'
 import { earlierResponse, respondOnce, sendResponse } from '../../requests/idempotent.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { accepted, canceling, forking, pageOf, params, reading, readingOne, writing } from './task-schemas.ts'
 
 export function taskRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, listsFor, ending, relay, announcer } = services
   const { limits } = services.config
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
   const { audited, note } = createAudit(services)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  const listed = z.union([pageOf(taskSchema, z.string()), pageOf(taskSummarySchema, z.string())])
-  app.get(
-    '/tasks',
-    { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: listed } } },
-    async request => {
-      const { tenant } = request.principal
-      const { view, ...query } = request.query
-      const given = Object.entries(query).filter(([key]) => key.startsWith('metadata.'))
-      const filter = { ...query, metadata: Object.fromEntries(given.map(([key, value]) => [key.slice('metadata.'.length), String(value)])) }
-      const list = view === 'summary' ? summarizeTasks : listTasks
-      return list(listsFor(request.principal), tenant, filter, limits.pageBytes)
-    },
-  )
+  serve(scope, contract.listTasks, async request => {
+    const { tenant } = request.principal
+    const { view, ...query } = request.query
+    const given = Object.entries(query).filter(([key]) => key.startsWith('metadata.'))
+    const filter = { ...query, metadata: Object.fromEntries(given.map(([key, value]) => [key.slice('metadata.'.length), String(value)])) }
+    const list = view === 'summary' ? summarizeTasks : listTasks
+    return list(listsFor(request.principal), tenant, filter, limits.pageBytes)
+  })
 
-  const detail = z.object({ task: taskSchema, turns: z.array(turnSchema), state: stateSchema.optional() })
-  app.get(
-    '/tasks/:id',
-    { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: detail } } },
-    async ({ params: { id }, principal }) => {
-      const { tenant, token } = principal
-      const db = databaseFor(principal)
-      const task = await getTask(db, tenant, id)
-      const state = await getState(db, tenant, id)
-      const turns = await latestTurns(db, tenant, id, limits.pageBytes, token ? toTurn : toFullTurn)
-      return { task, turns, ...(state.version > 0 && { state }) }
-    },
-  )
+  serve(scope, contract.getTask, async ({ params: { id }, principal }) => {
+    const { tenant, token } = principal
+    const db = databaseFor(principal)
+    const task = await getTask(db, tenant, id)
+    const state = await getState(db, tenant, id)
+    const turns = await latestTurns(db, tenant, id, limits.pageBytes, token ? toTurn : toFullTurn)
+    return { task, turns, ...(state.version > 0 && { state }) }
+  })
 
-  app.delete(
-    '/tasks/:id',
-    { config: writing, schema: { tags: ['tasks'], params, response: { 204: z.null() } } },
-    async (request, reply) => {
-      const { id } = request.params
-      const { tenant } = request.principal
-      await audited(databaseFor(tenant), request, { action: 'task.deleted', target: id }, tx => removeTask(tx, request.principal, id))
-      // The log of a task that has ended expires by itself, too.
-      await announcer.remove(id).catch(() => {})
-      return reply.status(204).send(null)
-    },
-  )
+  serve(scope, contract.deleteTask, async request => {
+    const { id } = request.params
+    const { tenant } = request.principal
+    await audited(databaseFor(tenant), request, { action: 'task.deleted', target: id }, tx => removeTask(tx, request.principal, id))
+    // The log of a task that has ended expires by itself, too.
+    await announcer.remove(id).catch(() => {})
+    return null
+  })
 
-  app.post(
-    '/tasks/:id/fork',
-    { config: forking, schema: { tags: ['tasks'], params, body: forkTaskBody.nullish(), response: { 201: accepted } } },
-    async (request, reply) => {
-      await requireShare(request)
-      const { response } = await accept(request, traceparent =>
-        commitTurn(
-          request,
-          tx => forkTask(tx, request.principal, request.params.id, request.body ?? {}, limits.queuedTurns, traceparent),
-          ({ task, turn }) => ({ status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }),
-          request.params.id,
-        ),
-      )
-      return sendResponse(reply, response)
-    },
-  )
+  serve(scope, contract.forkTask, async (request, reply) => {
+    await requireShare(request)
+    const { response } = await accept(request, traceparent =>
+      commitTurn(
+        request,
+        tx => forkTask(tx, request.principal, request.params.id, request.body ?? {}, limits.queuedTurns, traceparent),
+        ({ task, turn }) => ({ status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }),
+        request.params.id,
+      ),
+    )
+    return sendResponse(reply, response)
+  })
 
-  app.post(
-    '/tasks/:id/cancel',
-    {
-      config: canceling,
-      schema: { tags: ['tasks'], params, body: cancelTaskBody.nullish(), response: { 200: z.object({ task: taskSchema }) } },
-    },
-    async (request, reply) => {
-      const { id } = request.params
-      const { principal } = request
-      const before = await earlierResponse(databaseFor(principal.tenant), request)
-      if (before) return sendResponse(reply, before)
-      const { scope: turns = 'all' } = request.body ?? {}
-      const change = { action: 'task.canceled', target: id, details: { scope: turns } } as const
-      await ending.cancel(principal, id, request.body ?? {}, note(request, change))
-      relay.kick()
-      return sendResponse(
-        reply,
-        await respondOnce(databaseFor(principal.tenant), request, async tx => ({
-          status: 200,
-          body: { task: toTask(await lockTask(tx, principal, id)) } as Json,
-        })),
-      )
-    },
-  )
+  serve(scope, contract.cancelTask, async (request, reply) => {
+    const { id } = request.params
+    const { principal } = request
+    const before = await earlierResponse(databaseFor(principal.tenant), request)
+    if (before) return sendResponse(reply, before)
+    const { scope: turns = 'all' } = request.body ?? {}
+    const change = { action: 'task.canceled', target: id, details: { scope: turns } } as const
+    await ending.cancel(principal, id, request.body ?? {}, note(request, change))
+    relay.kick()
+    return sendResponse(
+      reply,
+      await respondOnce(databaseFor(principal.tenant), request, async tx => ({
+        status: 200,
+        body: { task: toTask(await lockTask(tx, principal, id)) } as Json,
+      })),
+    )
+  })
 }

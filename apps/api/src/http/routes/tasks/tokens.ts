@@ -1,22 +1,19 @@
 /** Creates and revokes tokens for one task, for browsers. A key can grant only rights that it has itself, and a token cannot create another. */
-import { createTokenBody, RivuletError, revokeTokensQuery, taskIdSchema, tokenResponse } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/tasks'
+import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { holds } from '../../../access/principal.ts'
 import { beginTokenSession } from '../../../store/access/token-revocations.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
 import { createAudit } from '../../requests/audited.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 
 export function tokenRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, access } = services
   const { audited, note } = createAudit(services)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-  const params = z.object({ id: taskIdSchema })
-  const making = { access: { scope: 'tasks:read' } } as const
-  const schema = { tags: ['tasks'], params, body: createTokenBody, response: { 201: tokenResponse } }
-  app.post('/tasks/:id/tokens', { config: making, schema }, async (request, reply) => {
+
+  serve(scope, contract.createToken, async (request, reply) => {
     const { body, principal } = request
     const { id: task } = request.params
     const { tenant, key, expiresAt: until } = principal
@@ -44,16 +41,15 @@ export function tokenRoutes(scope: FastifyInstance, services: Services): void {
       until,
       ...(wait !== undefined && { wait }),
     })
-    return reply.header('cache-control', 'no-store').status(201).send({ token, can, expiresAt })
+    reply.header('cache-control', 'no-store')
+    return { token, can, expiresAt }
   })
 
-  const revoking = { access: { scope: 'tasks:write' } } as const
-  const revocation = { tags: ['tasks'], params, querystring: revokeTokensQuery, response: { 204: z.null() } }
-  app.delete('/tasks/:id/tokens', { config: revoking, schema: revocation }, async (request, reply) => {
+  serve(scope, contract.revokeTokens, async request => {
     const { id: task } = request.params
     const { subject } = request.query
     const change = { action: 'token.revoked', target: task, details: { ...(subject !== undefined && { subject }) } } as const
     await access.revocations.revoke(request.principal, { task, subject: subject ?? null }, note(request, change))
-    return reply.status(204).send(null)
+    return null
   })
 }

@@ -1,16 +1,7 @@
 /** Continues tasks with turns, and reads a turn. A 202 is sent only after the commit. */
-import {
-  type CreateTurn,
-  createTurnBody,
-  type Json,
-  RivuletError,
-  type TaskId,
-  type TokenRight,
-  taskSchema,
-  turnNumberSchema,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/turns'
+import { type CreateTurn, type Json, RivuletError, type TaskId, type TokenRight } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { toFullTurn, toTurn } from '../../../store/rows.ts'
@@ -21,9 +12,9 @@ import { type AcceptedWork, createAcceptWork } from '../../requests/accept-work.
 import { createAudit, interruption } from '../../requests/audited.ts'
 import { markReplay, sendResponse } from '../../requests/idempotent.ts'
 import { createTurnWaits } from '../../requests/turn-waits.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from './events.ts'
-import { accepted, finished, params, readingOne, sending, turnAccepted, underWay, waiting } from './task-schemas.ts'
 
 type TurnRequest = FastifyRequest & { body: CreateTurn }
 
@@ -33,52 +24,31 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
   const waits = createTurnWaits(services)
   const { note } = createAudit(services)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  app.post(
-    '/tasks/:id/turns',
-    {
-      config: sending,
-      schema: {
-        ...{ tags: ['tasks'], params, querystring: waiting, body: createTurnBody },
-        response: { 200: accepted.extend(finished), 202: turnAccepted.extend(underWay.partial().shape) },
-      },
-    },
-    async (request, reply) => {
-      const { wait } = request.query
-      const { id } = request.params
-      requireRights(request)
-      if (request.body.ifBusy !== 'interrupt') await requireShare(request)
-      const admission = wait === undefined ? null : events.reserve(request, id)
-      const { response } = await orGiveBack(
-        admission,
-        accept(request, traceparent => commit(request, id, traceparent)),
-      )
-      if (!admission || wait === undefined) return sendResponse(reply, response)
-      markReplay(reply, response.replayed)
-      const { turn } = turnAccepted.parse(response.body)
-      return waits.respond(reply, { task: id, number: turn.number, waitMs: wait, status: 200, accepted: { turn } }, admission)
-    },
-  )
+  serve(scope, contract.createTurn, async (request, reply) => {
+    const { wait } = request.query
+    const { id } = request.params
+    requireRights(request)
+    if (request.body.ifBusy !== 'interrupt') await requireShare(request)
+    const admission = wait === undefined ? null : events.reserve(request, id)
+    const { response } = await orGiveBack(
+      admission,
+      accept(request, traceparent => commit(request, id, traceparent)),
+    )
+    if (!admission || wait === undefined) return sendResponse(reply, response)
+    markReplay(reply, response.replayed)
+    const { turn } = contract.turnAccepted.parse(response.body)
+    return waits.respond(reply, { task: id, number: turn.number, waitMs: wait, status: 200, accepted: { turn } }, admission)
+  })
 
-  app.get(
-    '/tasks/:id/turns/:number',
-    {
-      config: readingOne,
-      schema: {
-        ...{ tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), querystring: waiting },
-        response: { 200: turnAccepted.extend({ task: taskSchema.optional(), ...finished }), 202: underWay },
-      },
-    },
-    async (request, reply) => {
-      const { id, number } = request.params
-      const { tenant, token } = request.principal
-      const { wait } = request.query
-      const turn = await getTurn(databaseFor(request.principal), tenant, id, number, token ? toTurn : toFullTurn)
-      if (wait === undefined) return { turn }
-      return waits.respond(reply, { task: id, number, waitMs: wait, status: 200 }, events.reserve(request, id))
-    },
-  )
+  serve(scope, contract.getTurn, async (request, reply) => {
+    const { id, number } = request.params
+    const { tenant, token } = request.principal
+    const { wait } = request.query
+    const turn = await getTurn(databaseFor(request.principal), tenant, id, number, token ? toTurn : toFullTurn)
+    if (wait === undefined) return { turn }
+    return waits.respond(reply, { task: id, number, waitMs: wait, status: 200 }, events.reserve(request, id))
+  })
 
   /** An input that interrupts cancels what runs in the same transaction. */
   async function commit(request: TurnRequest, id: TaskId, traceparent: string): Promise<AcceptedWork> {

@@ -1,0 +1,24 @@
+/** Liveness, readiness and metrics of an API process. */
+import { z } from 'zod'
+import { route } from './route.ts'
+
+const tag = 'operations'
+const status = z.object({ status: z.enum(['ok', 'ready']) })
+
+export const checkHealth = route('GET /healthz', {
+  ...{ tag, scope: null, anyHost: true },
+  returns: { 200: status },
+  doc: 'Reports that the process is running',
+})
+
+export const checkReadiness = route('GET /readyz', {
+  ...{ tag, scope: null, anyHost: true },
+  returns: { 200: status },
+  doc: 'Reports whether the process has all that it needs',
+})
+
+export const readMetrics = route('GET /metrics', {
+  ...{ tag, scope: 'metrics' },
+  returns: { 200: { description: 'In the format of Prometheus', content: { 'text/plain': { schema: z.string() } } } },
+  doc: 'Returns the metrics of the process',
+})

@@ -1,0 +1,65 @@
+/**
+ * One operation of the API: its callers, what it takes, what it returns, and its sentence for people.
+ *
+ * The API registers, validates and guards an operation from its row, and describes it in the OpenAPI document from the same row. A row has no behaviour.
+ */
+import type { Scope, TokenRight } from '@rivulet/protocol'
+import { z } from 'zod'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** The callers of a route. A route without `token` takes no tokens. */
+export type Access = {
+  scope: Scope
+  token?: TokenRight | readonly TokenRight[]
+  /** The route is not about one task: it checks itself what the task of a token has to do with it. */
+  checksTask?: boolean
+  /** The token may also come as `?token=`: an EventSource cannot send headers. */
+  tokenInQuery?: boolean
+  /**
+   * The route itself keeps to the agents of a key that is limited to some: it reads by `databaseFor(principal)`, and checks the agents that its body
+   * names. The guard checks what a path names. Such a key gets 403 from a route with neither.
+   */
+  ofAgents?: true
+  /** The status of responses that have nothing but what their caller sent: callers that may not read get those, too. */
+  echoes?: 200 | 201
+}
+
+/** A response that is not JSON. */
+export type OtherContent = { description: string; content: Readonly<Record<string, { schema: z.ZodType }>> }
+
+export type Terms = Omit<Access, 'scope'> & {
+  /** Null: the route is public. */
+  scope: Scope | null
+  tag: string
+  params?: z.ZodType
+  query?: z.ZodType
+  headers?: z.ZodType
+  body?: z.ZodType
+  /** The content types of a body that is not JSON. */
+  consumes?: readonly string[]
+  /** By status. */
+  returns: Readonly<Record<number, z.ZodType | OtherContent>>
+  /** The route accepts new work, which the API rejects when it has too much. */
+  addsWork?: true
+  /** Its response is written past Node's response object, so that a HEAD would get a body. */
+  hasNoHead?: true
+  /** The API serves it under any Host. */
+  anyHost?: true
+  /** For people: what a call does. */
+  doc: string
+}
+
+export type Route = Terms & { method: Method; path: string }
+
+/** @param name the method and the path, with its parameters as `:id` */
+export function route<const T extends Terms>(name: `${Method} /${string}`, terms: T): T & Pick<Route, 'method' | 'path'> {
+  const [method, path] = name.split(' ') as [Method, string]
+  return { ...terms, method, path }
+}
+
+export function pageOf<T extends z.ZodType, C extends z.ZodType = z.ZodString>(item: T, cursor?: C) {
+  return z.object({ data: z.array(item), nextCursor: (cursor ?? z.string()).nullable() })
+}
+
+export const nothing = z.null()

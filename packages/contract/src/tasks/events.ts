@@ -1,0 +1,61 @@
+/** Event streams: of a task, of one message, of several tasks. */
+import { manyEventsBody, messageIndexSchema, type StreamFormat, streamFormatSchema } from '@rivulet/protocol'
+import { z } from 'zod'
+import { nothing, route } from '../route.ts'
+import { params } from './tasks.ts'
+
+const tag = 'tasks'
+const watching = { tag, scope: 'tasks:read', token: 'read', tokenInQuery: true, hasNoHead: true } as const
+const after = z.union([z.string(), z.array(z.string())]).optional()
+const atEnd = nothing.describe('There is nothing more to come')
+
+/** The formats whose stream is of one turn; the others cover the whole task. */
+const turnFormats: readonly (StreamFormat | undefined)[] = ['ai-sdk']
+
+function eventsOf(description: string) {
+  return { description, content: { 'text/event-stream': { schema: z.string() } } }
+}
+
+const query = z
+  .strictObject({
+    token: z.string().optional(),
+    after,
+    from: z.literal('start').optional(),
+    follow: z.enum(['true', 'false']).optional(),
+    format: streamFormatSchema.optional(),
+    turn: z
+      .string()
+      .regex(/^[1-9]\d{0,8}$/, 'A turn has a number, from 1')
+      .optional(),
+  })
+  .refine(({ format, follow }) => !turnFormats.includes(format) || follow !== 'true', {
+    path: ['follow'],
+    message: 'A stream of this format ends with its turn',
+  })
+  .refine(({ format, turn: turnNumber }) => turnFormats.includes(format) || turnNumber === undefined, {
+    path: ['turn'],
+    message: 'A stream of this format covers the whole task; use turn with format=ai-sdk',
+  })
+
+export const watchTask = route('GET /v1/tasks/:id/events', {
+  ...watching,
+  params,
+  query,
+  returns: { 200: eventsOf('Its events, as they come'), 204: atEnd },
+  doc: 'Streams the events of a task',
+})
+
+export const watchMessage = route('GET /v1/tasks/:id/messages/:index/events', {
+  ...watching,
+  params: params.extend({ index: messageIndexSchema }),
+  query: z.strictObject({ token: z.string().optional(), after }),
+  returns: { 200: eventsOf('The events of the message, as they come'), 204: atEnd },
+  doc: 'Streams the events of one message',
+})
+
+export const watchTasks = route('POST /v1/events', {
+  ...{ tag, scope: 'tasks:read', ofAgents: true },
+  body: manyEventsBody,
+  returns: { 200: eventsOf('The events of all of them, as they come') },
+  doc: 'Streams the events of several tasks',
+})

@@ -1,0 +1,22 @@
+/** The messages of a task, those of a running turn included. */
+import { listMessagesQuery, messageIndexSchema, messageSchema } from '@rivulet/protocol'
+import { z } from 'zod'
+import { pageOf, route } from '../route.ts'
+import { params } from './tasks.ts'
+
+const reading = { tag: 'tasks', scope: 'tasks:read', token: 'read' } as const
+
+export const listMessages = route('GET /v1/tasks/:id/messages', {
+  ...reading,
+  params,
+  query: listMessagesQuery,
+  returns: { 200: pageOf(messageSchema, z.int()) },
+  doc: 'Lists the messages of a task by index',
+})
+
+export const getMessage = route('GET /v1/tasks/:id/messages/:index', {
+  ...reading,
+  params: params.extend({ index: messageIndexSchema }),
+  returns: { 200: z.object({ message: messageSchema }) },
+  doc: 'Returns one message of a task',
+})

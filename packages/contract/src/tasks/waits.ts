@@ -1,0 +1,41 @@
+/** What turns wait for: the inbox of a tenant, one wait, its answer, and signals. */
+import { answerBody, listWaitsQuery, signalBody, streamFormatSchema, turnWaitSchema, waitAnswered, waitIdSchema } from '@rivulet/protocol'
+import { z } from 'zod'
+import { pageOf, route } from '../route.ts'
+import { params as task } from './tasks.ts'
+
+const tag = 'waits'
+const answering = { tag, scope: 'tasks:write', token: ['answer'] } as const
+const params = task.extend({ wait: waitIdSchema })
+
+export const listWaits = route('GET /v1/waits', {
+  ...{ tag, scope: 'tasks:read', ofAgents: true },
+  query: listWaitsQuery,
+  returns: { 200: pageOf(turnWaitSchema) },
+  doc: 'Lists what turns wait for, the oldest first',
+})
+
+export const getWait = route('GET /v1/tasks/:id/waits/:wait', {
+  ...{ tag, scope: 'tasks:read', token: ['read', 'answer'] },
+  params,
+  returns: { 200: waitAnswered },
+  doc: 'Returns one wait of a task',
+})
+
+export const answerWait = route('POST /v1/tasks/:id/waits/:wait/answer', {
+  ...answering,
+  params,
+  // The rest of the turn, in this format, in place of the wait.
+  query: z.strictObject({ format: streamFormatSchema.optional() }),
+  body: answerBody,
+  returns: { 200: waitAnswered },
+  doc: 'Closes a wait with an answer, so that its turn continues',
+})
+
+export const sendSignal = route('POST /v1/tasks/:id/signals', {
+  ...answering,
+  params: task,
+  body: signalBody,
+  returns: { 202: z.object({ status: z.enum(['delivered', 'kept']) }) },
+  doc: 'Sends a signal to a task; it is kept until a turn waits for it',
+})

@@ -25,13 +25,15 @@ import type { ComposedTurns } from './composed-turns.ts'
 
 export const tags = ['worker']
 /** The longest poll. A proxy that closes idle connections after 15 s does not notice it. */
-const maxWaitMs = 10_000
+const longestPollMs = 10_000
 /** Turns that come so close behind the first belong to the same claim. */
 const togetherMs = 5
 
 export function workerClaimRoutes(scope: FastifyInstance, services: Services, { claims, leases }: WorkerCalls, turns: ComposedTurns): void {
   const { db, polls } = services
   const { leaseMs, limits } = services.config
+  // The poll of a worker that froze ends before its leases do, so it does not get its own turns again.
+  const maxWaitMs = Math.min(longestPollMs, Math.floor(leaseMs / 2))
   const { bodyBytes, jsonItems, deltaBytes, turnBytes, stepsBytes } = limits
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -51,7 +53,7 @@ export function workerClaimRoutes(scope: FastifyInstance, services: Services, { 
     const reach = reachOf(principal)
     const served = await requireServed(db, reach, agents)
     const reaches = async (turnId: TurnId) => (await turnsWithin(db, reach, [turnId])).has(turnId)
-    const given = patience(services, reply, waitMs)
+    const given = patience(services, reply, Math.min(waitMs, maxWaitMs))
     const claimed: ClaimedTurn[] = []
     while (claimed.length === 0) {
       const found = await nextTurns({ queues: [...served.keys()], reaches }, max, given)

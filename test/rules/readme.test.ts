@@ -19,6 +19,7 @@ const proofs: Proof[] = [
     command: /npm (start|run worker) -- .*|curl .*/,
     runBy: 'test/readme/writing-agents.test.ts',
   })),
+  { document: 'docs/python.md', command: 'pip install ./sdks/python', runBy: 'test/readme/python.test.ts' },
   { document: 'docs/worker-protocol.md', command: /[\s\S]*/, runBy: 'test/readme/worker-protocol.test.ts' },
   { command: 'npm run check', runBy: '.ci/run' },
   { command: 'npm test', runBy: '.ci/run' },

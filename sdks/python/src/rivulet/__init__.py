@@ -1,0 +1,15 @@
+"""Rivulet: agents as asynchronous workers, streamed live. `rivulet.agent` declares one, `rivulet.run` runs it, and `rivulet.Client` calls it."""
+from .agent import Agent, agent
+from .client import Client, Event, Result, text_of
+from .errors import RivuletError
+from .testing import TestTurn, test_turn
+from .turn import Answer, Child, Message, Sent, Turn
+from .updates import DeltaAccumulator, custom, delta, done, full, start, text, tool_request, tool_response
+from .worker import JsonFormatter, Worker, run
+
+__all__ = [
+    "Agent", "Answer", "Child", "Client", "DeltaAccumulator", "Event", "JsonFormatter", "Message", "Result", "RivuletError", "Sent",
+    "TestTurn", "Turn", "Worker", "agent", "custom", "delta", "done", "full", "run", "start", "test_turn", "text", "text_of",
+    "tool_request", "tool_response",
+]  # fmt: skip
+__version__ = "0.2.0"

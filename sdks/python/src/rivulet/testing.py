@@ -30,9 +30,9 @@ class TestTurn:
 class MemoryCalls:
     """Plays the server of one turn. Waits are answered at once, by their names; one without an answer parks the turn."""
 
-    def __init__(self, turn: TestTurn, answers: Mapping[str, Any], history: list[dict[str, Any]]) -> None:
+    def __init__(self, turn: TestTurn, replies: Mapping[str, Any], history: list[dict[str, Any]]) -> None:
         self._turn = turn
-        self._answers = answers
+        self._replies = replies
         self._history = history
         self._files: dict[str, bytes] = {}
 
@@ -69,9 +69,9 @@ class MemoryCalls:
 
     def _wait(self, wanted: dict[str, Any]) -> dict[str, Any]:
         name = wanted["name"]
-        if name not in self._answers:
+        if name not in self._replies:
             return {**wanted, "status": "open"}
-        answer = self._answers[name]
+        answer = self._replies[name]
         given = answer if isinstance(answer, dict) and "action" in answer else {"action": "accept", "content": answer}
         return {**wanted, "status": "answered", "answer": given}
 
@@ -81,14 +81,14 @@ async def test_turn(
     input: Any = "",
     *,
     params: Any = None,
-    answers: Mapping[str, Any] = {},
+    replies: Mapping[str, Any] = {},
     steps: Mapping[str, Any] = {},
     state: Any = None,
     history: list[dict[str, Any]] = [],
     secrets: Mapping[str, str] = {},
     timeout: float = 60,
 ) -> TestTurn:
-    """Runs the agent's handler once. `steps` are results of an earlier attempt, and `answers` those of waits, by name."""
+    """Runs the agent's handler once. `steps` are results of an earlier attempt, and `replies` those of waits, by name."""
     turn = TestTurn()
     claim = {
         **{"turn": str(uuid.uuid4()), "claim": "test", "epoch": 1, "attempt": 1, "agent": agent.name, "number": 1, "kept": []},
@@ -97,7 +97,7 @@ async def test_turn(
         "steps": [{"name": name, "result": result, "messages": []} for name, result in steps.items()],
         **({"state": {"version": 1, "value": state}} if state is not None else {}),
     }
-    running = RunningTurn(agent, claim, MemoryCalls(turn, answers, history))
+    running = RunningTurn(agent, claim, MemoryCalls(turn, replies, history))
     turn.status = await running.run()
     turn.messages = [message.message() for message in running.turn._writer.messages]
     turn.state = running.turn.state.value

@@ -33,6 +33,7 @@ export const files = pgTable(
   },
   table => [
     unique('files_tenant_id').on(table.tenant, table.id),
+    index('files_tenant_size').on(table.tenant, table.size),
     index('files_unused').on(table.createdAt).where(sql`not ${table.isUsed}`),
   ],
 )

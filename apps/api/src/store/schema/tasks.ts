@@ -165,6 +165,10 @@ export const turns = pgTable(
   table => [
     unique('turns_task_number').on(table.task, table.number),
     index('turns_queued').on(table.runAt).where(sql`${table.status} = 'queued'`),
+    // By when it is due, and then by the time that a turn without a delay was queued, which is after now() where Postgres' clock was set back.
+    index('turns_due')
+      .on(sql`(case when ${table.isDelayed} then ${table.runAt} else '-infinity' end)`, table.runAt)
+      .where(sql`${table.status} = 'queued'`),
     // For the quota of a tenant. Built by migrations/concurrent.
     index('turns_unfinished').on(table.tenant).where(sql`${table.status} in ('queued', 'running', 'waiting') and not ${table.canceling}`),
     index('turns_sent').on(table.sent).where(sql`${table.sent} is not null and ${table.status} in ('queued', 'running')`),

@@ -10,6 +10,7 @@ import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import { findByKey } from '../connection/tenant-pool.ts'
 import { createStoredTaskReader } from '../reads/stored-task.ts'
+import { countWaiting } from '../reads/waiting-turns.ts'
 import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
 import { finishTurn, waysToEnd } from '../turns/finish-turn.ts'
 import { countDeath, extendLeases, isHeldUnder } from '../turns/leases.ts'
@@ -36,7 +37,7 @@ test('a plan that was made when there were no turns does not go through all of t
   await check(asked, keptPlanOf)
 })
 
-test('accepting, claiming and ending a turn, and looking for lost jobs, do not go through all turns that wait', async () => {
+test('accepting, claiming and ending a turn, counting those that wait, and looking for lost jobs, do not go through all turns that wait', async () => {
   const { accept } = createTaskAcceptance(database.databaseFor)
   await Promise.all(Array.from({ length: depth }, () => accept(tenant, request, null)))
   await database.db.execute("update turns set run_at = now() - interval '1 hour'")
@@ -44,8 +45,21 @@ test('accepting, claiming and ending a turn, and looking for lost jobs, do not g
   const asked = await statementsOf(async () => {
     await live()
     expect(await dispatchedTurns(database.db, { dueForMs: 1_000, limit: 10 })).toHaveLength(10)
+    expect(await countWaiting(database.db, 10)).toBe(10)
   })
   await check(asked, planOf)
+})
+
+test('a turn without a delay whose job is lost is found, also after the clock of Postgres was set back', async () => {
+  const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, request, null)
+  const turnId = accepted?.accepted.turn.id ?? ''
+  await database.db.execute('delete from outbox')
+  await database.db.execute(`update turns set status = 'canceled' where status = 'queued' and id <> '${turnId}'`)
+  await database.db.execute("update turns set run_at = now() + interval '1 hour'")
+  const find = async () => (await dispatchedTurns(database.db, { dueForMs: 1_000, limit: 10 })).map(found => found.turnId)
+  expect(await find()).toEqual([])
+  await database.db.execute('update turns set is_delayed = false')
+  expect(await find()).toEqual([turnId])
 })
 
 /** Two turns from their beginning to their end, claimed and ended together, with a viewer. */

@@ -5,12 +5,12 @@
 
 import type { Dispatch } from '@rivulet/broker'
 import type { TaskId, TurnId } from '@rivulet/protocol'
-import { and, asc, eq, inArray, isNull, lt, lte, notInArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull, lt, lte, notInArray, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msUntil } from '../connection/moments.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { outbox, tasks, turns } from '../schema.ts'
-import { hasPinnedVersion, isNext } from '../turns/turn-states.ts'
+import { dueAt, hasPinnedVersion, isNext } from '../turns/turn-states.ts'
 
 /** A turn that is sent to a queue, as people know it. `agent` is the name of the queue, which is that of the agent except where tenants share a name. */
 export type SentTurn = { task: TaskId; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
@@ -82,24 +82,32 @@ export async function removeIntents(db: Database | Transaction, intents: readonl
   await db.delete(outbox).where(inArray(outbox.id, free))
 }
 
-/** Turns that should be in the queue: next in their task, due for a while, and not waiting in the outbox. */
-export async function dispatchedTurns(
-  db: Database,
-  { dueForMs, limit }: { dueForMs: number; limit: number },
-): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn & { hasPinnedVersion: boolean })[]> {
-  return db
-    .select({
-      ...{ turnId: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
-      agent: sql<string>`queue_of(${turns.tenant}, ${tasks.agent})`,
-      ...{ dispatch: turns.dispatch, traceparent: turns.traceparent },
-      hasPinnedVersion: sql<boolean>`${sql.raw(hasPinnedVersion)}`,
-    })
-    .from(turns)
-    .innerJoin(tasks, eq(tasks.id, turns.task))
-    .leftJoin(outbox, eq(outbox.turn, turns.id))
-    .where(and(eq(turns.status, 'queued'), lt(turns.runAt, msAgo(dueForMs)), isNull(outbox.id), sql.raw(isNext)))
-    .orderBy(asc(turns.runAt))
-    .limit(limit)
+type DispatchedTurn = Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn & { hasPinnedVersion: boolean }
+
+/**
+ * Turns that should be in the queue: next in their task, due for a while, and not waiting in the outbox. After Postgres' clock was set back, a turn
+ * without a delay was queued in the future: it is due for a while, too.
+ */
+export async function dispatchedTurns(db: Database, { dueForMs, limit }: { dueForMs: number; limit: number }): Promise<DispatchedTurn[]> {
+  const isQueuedLater = sql`${sql.raw(dueAt('turns'))} = '-infinity' and ${turns.runAt} > now()`
+  const [due, later] = [await find(lt(turns.runAt, msAgo(dueForMs))), await find(isQueuedLater)]
+  return [...due, ...later]
+
+  function find(condition: SQL): Promise<DispatchedTurn[]> {
+    return db
+      .select({
+        ...{ turnId: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
+        agent: sql<string>`queue_of(${turns.tenant}, ${tasks.agent})`,
+        ...{ dispatch: turns.dispatch, traceparent: turns.traceparent },
+        hasPinnedVersion: sql<boolean>`${sql.raw(hasPinnedVersion)}`,
+      })
+      .from(turns)
+      .innerJoin(tasks, eq(tasks.id, turns.task))
+      .leftJoin(outbox, eq(outbox.turn, turns.id))
+      .where(and(eq(turns.status, 'queued'), condition, isNull(outbox.id), sql.raw(isNext)))
+      .orderBy(asc(turns.runAt))
+      .limit(limit)
+  }
 }
 
 /** Sends turns again whose job was lost. They keep their share: a silent worker may take its turn back, which must not exceed a limit. */

@@ -25,10 +25,15 @@ export const isNext = `not exists (
 
 /**
  * Whether a turn may start by now, in SQL about turns under this name. One without a delay may, also where Postgres' clock was set back.
- * As one comparison, because Postgres estimates `or` higher, and then may go through all turns.
+ * As one comparison, which the index `turns_due` has.
  */
 export function isDue(alias: string): string {
-  return `case when ${alias}.is_delayed then ${alias}.run_at else now() end <= now()`
+  return `${dueAt(alias)} <= now()`
+}
+
+/** From when on a turn may start; one without a delay always may. */
+export function dueAt(alias: string): string {
+  return `case when ${alias}.is_delayed then ${alias}.run_at else '-infinity' end`
 }
 
 /** Whether a turn stays with the version that began it, in SQL about turns. The settings of agents are JSON as text. */

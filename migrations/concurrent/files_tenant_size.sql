@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY "files_tenant_size" ON "files" USING btree ("tenant","size");

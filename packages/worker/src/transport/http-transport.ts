@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobEnd } from '@rivulet/broker'
-import { type AppendResult, backoffMs, type NextTurn } from '@rivulet/protocol'
+import { type AppendResult, backoffMs, type NextTurn, RivuletError } from '@rivulet/protocol'
 import { fullTextOf } from '../failure.ts'
 import type { Logger } from '../logger.ts'
 import type { ServerCalls } from '../server-calls.ts'
@@ -48,8 +48,20 @@ export function createHttpTransport({ worker, server, log }: HttpTransportOption
 
   /** If one call fails, all are sent again: the log recognises what it has. */
   async function append(appends: readonly TurnAppend[]): Promise<AppendResult[]> {
-    const calls = splitAppends(appends).map(piece => server.append(piece.map(bodyOf)))
-    return (await Promise.all(calls)).flat()
+    return (await Promise.all(splitAppends(appends).map(appendPiece))).flat()
+  }
+
+  /** A large call is made in the name of its first turn. If that is gone, the others are sent by themselves. */
+  async function appendPiece(piece: readonly TurnAppend[]): Promise<AppendResult[]> {
+    try {
+      return await server.append(piece.map(bodyOf))
+    } catch (error) {
+      if (!(error instanceof RivuletError) || error.code !== 'task_not_found') throw error
+      if (piece.length === 1) return ['fenced']
+      const results: AppendResult[] = []
+      for (const one of piece) results.push(...(await appendPiece([one])))
+      return results
+    }
   }
 
   function take(...[{ agents }, room, run]: Parameters<Transport['take']>): Intake {

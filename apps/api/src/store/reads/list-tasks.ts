@@ -1,6 +1,6 @@
 /** Lists the tasks of a tenant that fit a filter. */
 import type { Json, ListTasks, Task } from '@rivulet/protocol'
-import { and, eq, gt, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Database } from '../connection/database.ts'
 import { fromJsonRow } from '../connection/json-rows.ts'
@@ -14,24 +14,46 @@ import { type Page, type PageRow, pageOf } from './pages.ts'
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
 export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter, maxBytes: number): Promise<Page<Task, string>> {
   const { limit } = query
-  const keys = sql`select id from tasks where ${taskCondition(tenant, query)} order by id desc limit ${limit + 1}`
+  const { condition, end } = await taskRange(db, tenant, query)
+  const keys = sql`select id from tasks where ${condition} order by id desc limit ${limit + 1}`
   const fit = fitKeys({ name: 'page', bytesAt: key => `(select ${taskBytes} from tasks where id = ${key})`, maxBytes: String(maxBytes) })
   const { rows } = await db.execute<PageRow>(sql`
     with recursive page_keys as (select array(${keys}) as keys),${sql.raw(fit)}
     select to_json(tasks) as row, cardinality(keys) > count as more
     from tasks, page_keys, (select ${sql.raw(rowsToSend('page', String(limit)))} as count) as page
     where id = any(keys[1:count]) order by id desc`)
-  return pageOf(
+  const { data, nextCursor } = pageOf(
     rows,
     row => toTask(fromJsonRow(tasks, row)),
     task => task.id,
   )
+  return { data, nextCursor: nextCursor ?? end }
 }
 
-/** Which tasks a list is about. */
-export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
-  const { agent, status, name, parent, q, createdAfter, createdBefore, errorCode, errorFingerprint, metadata, cursor } = filter
-  const { minDurationMs, maxDurationMs } = filter
+/** How many tasks one call of a search looks at, and how much metadata of them as it is stored: no index has what it looks for. */
+const maxSearchedTasks = 10_000
+const maxSearchedBytes = 8 * 1024 * 1024
+
+/** The tasks that a list is about. A search may end before all of them, at `end`; its next page goes on from there. */
+export async function taskRange(db: Database, tenant: Tenant, filter: TaskFilter): Promise<{ condition: SQL; end: string | null }> {
+  const indexed = indexedCondition(tenant, filter)
+  const searched = searchCondition(filter)
+  if (searched === undefined) return { condition: indexed, end: null }
+  const isBeyond = sql`place > ${maxSearchedTasks} or (place > 1 and bytes > ${maxSearchedBytes})`
+  const { rows } = await db.execute<{ end: string | null }>(sql`
+    with read as (
+      select id, row_number() over newest as place, sum(bytes) over newest as bytes
+      from (
+        select id, pg_column_size(metadata)::bigint as bytes from tasks where ${indexed} order by id desc limit ${maxSearchedTasks + 1}
+      ) as latest window newest as (order by id desc)
+    )
+    select id as end from read where place = (select min(place) - 1 from read where ${isBeyond})`)
+  const end = rows[0]?.end ?? null
+  return { condition: and(indexed, searched, end === null ? undefined : gte(tasks.id, end)) ?? searched, end }
+}
+
+function indexedCondition(tenant: Tenant, filter: TaskFilter): SQL {
+  const { agent, status, name, parent, createdAfter, createdBefore, cursor } = filter
   const conditions: (SQL | undefined)[] = [
     isOf(tenant, tasks.tenant),
     agent && eq(tasks.agent, agent),
@@ -40,16 +62,23 @@ export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
     parent && eq(tasks.parent, parent),
     createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
     createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
+    cursor && lt(tasks.id, cursor),
+  ].filter(condition => typeof condition === 'object')
+  return and(...conditions) ?? sql`true`
+}
+
+/** Of each task, this reads the metadata or the turns. */
+function searchCondition({ q, errorCode, errorFingerprint, metadata, minDurationMs, maxDurationMs }: TaskFilter): SQL | undefined {
+  const conditions: (SQL | undefined)[] = [
     errorCode && and(inArray(tasks.status, ['failed', 'canceled']), sql`${lastErrorCode} = ${errorCode}`),
     errorFingerprint &&
       sql`exists (select from turns where turns.task = tasks.id and turns.status = 'failed' and ${fingerprint} = ${errorFingerprint})`,
     minDurationMs !== undefined && sql`${ranMs} >= ${minDurationMs}`,
     maxDurationMs !== undefined && sql`${ranMs} <= ${maxDurationMs}`,
-    cursor && lt(tasks.id, cursor),
     q !== undefined && hasText(q),
     ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(tasks.metadata, key, reading)))),
   ].filter(condition => typeof condition === 'object')
-  return and(...conditions) ?? sql`true`
+  return and(...conditions)
 }
 
 const lastErrorCode = sql.raw(`(select error->>'code' from turns where turns.task = tasks.id order by number desc limit 1)`)

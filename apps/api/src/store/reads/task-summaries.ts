@@ -9,7 +9,7 @@ import type { Database } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { isDue } from '../turns/turn-states.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
-import { firstKept, maxReadInputBytes, type TaskFilter, taskCondition } from './list-tasks.ts'
+import { firstKept, maxReadInputBytes, type TaskFilter, taskRange } from './list-tasks.ts'
 import type { Page } from './pages.ts'
 
 const maxTitle = 160
@@ -22,7 +22,8 @@ export async function summarizeTasks(
   maxBytes: number,
 ): Promise<Page<TaskSummary, string>> {
   const { limit } = filter
-  const keys = sql`select id from tasks where ${taskCondition(tenant, filter)} order by id desc limit ${limit + 1}`
+  const { condition, end } = await taskRange(db, tenant, filter)
+  const keys = sql`select id from tasks where ${condition} order by id desc limit ${limit + 1}`
   const bytesAt = (key: string) => `(select ${bytesOf('metadata')} + ${maxTitle + maxError} from tasks where id = ${key})`
   const { rows } = await db.execute<Row>(sql`
     with recursive page_keys as (select array(${keys}) as keys),${sql.raw(fitKeys({ name: 'page', bytesAt, maxBytes: String(maxBytes) }))}
@@ -31,7 +32,7 @@ export async function summarizeTasks(
     from page_keys, (select ${sql.raw(rowsToSend('page', String(limit)))} as count) as page, tasks, lateral (${sql.raw(figures)}) as figures
     where tasks.id = any(keys[1:count]) order by tasks.id desc`)
   const data = rows.map(toSummary)
-  return { data, nextCursor: rows[0]?.more ? (data.at(-1)?.id ?? null) : null }
+  return { data, nextCursor: (rows[0]?.more ? data.at(-1)?.id : null) ?? end }
 }
 
 const title = sql`${sql.raw(`select case when pg_column_size(input) > ${maxReadInputBytes} then null when input->>'type' = 'text' then left(input->>'text', ${maxTitle})

@@ -6,9 +6,16 @@ import { until } from '../support/until.ts'
 let platform: Platform
 const mostTurns = 5
 const most = 4
+const mostBytes = 5_000
 
 beforeAll(async () => {
-  const quotas = { MAX_TURNS_PER_TENANT: `${mostTurns}`, MAX_WEBHOOKS_PER_TENANT: `${most}`, MAX_SCHEDULES_PER_TENANT: `${most}` }
+  const fileBytes = { MAX_FILE_BYTES_PER_TENANT: `${mostBytes}` }
+  const quotas = {
+    ...fileBytes,
+    MAX_TURNS_PER_TENANT: `${mostTurns}`,
+    MAX_WEBHOOKS_PER_TENANT: `${most}`,
+    MAX_SCHEDULES_PER_TENANT: `${most}`,
+  }
   platform = await startPlatform({ apis: 2, env: { ...quotas, WEBHOOK_ALLOW_PRIVATE: 'on' } })
 })
 afterAll(() => platform.close())
@@ -101,4 +108,25 @@ test('no way to create a turn exceeds the quota, and an interrupt takes the plac
   )
   expect(interrupts.filter(({ status }) => status === 202).length).toBeGreaterThan(0)
   expect(await unfinished()).toBeLessThanOrEqual(mostTurns)
+})
+
+test('files that are uploaded together take no more than the tenant may have, and a removed one makes room', async () => {
+  const upload = async (i: number) => {
+    const response = await fetch(`${platform.urls[i % 2]}/v1/files`, { method: 'POST', body: 'x'.repeat(1_000) })
+    const { file, error } = (await response.json()) as { file?: { id: string }; error?: { code: string; message: string } }
+    return { status: response.status, id: file?.id, error }
+  }
+  const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => upload(i)))
+  expect(replies.filter(({ status }) => status === 201)).toHaveLength(5)
+  for (const { status, error } of replies)
+    if (status !== 201)
+      expect([status, error]).toMatchObject([
+        429,
+        { code: 'quota_exceeded', message: expect.stringContaining('MAX_FILE_BYTES_PER_TENANT') },
+      ])
+  const usage = await platform.client.get<{ files: object }>('/v1/usage')
+  expect(usage.body.files).toEqual({ count: 5, bytes: 5_000, maxBytes: mostBytes })
+  const id = replies.find(({ status }) => status === 201)?.id
+  expect((await fetch(`${platform.url}/v1/files/${id}`, { method: 'DELETE' })).status).toBe(204)
+  expect([(await upload(0)).status, (await upload(1)).status]).toEqual([201, 429])
 })

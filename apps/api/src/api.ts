@@ -108,7 +108,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     postgres: createPostgresStore(database.filesFor),
     ...(bucket && { s3: createS3Store(bucket, ({ tenant, id }) => touchFile(databaseFor(tenant), tenant, id)) }),
   }
-  const files = createFiles({ db, databaseFor, stores, store: bucket ? 's3' : 'postgres', logger })
+  const { maxFileBytesPerTenant: maxTenantBytes } = config
+  const files = createFiles({ db, databaseFor, stores, store: bucket ? 's3' : 'postgres', maxTenantBytes, logger })
   const spilling = createSpilling(files, logger)
   const transfers = new Transfers(config.maxFileTransfers, count => metrics.fileTransfers.set(count))
   const backlog = watchBacklog({ db, onRoom: agent => relay.refill(agent) })

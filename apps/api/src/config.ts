@@ -113,6 +113,7 @@ export const variables = z.object({
   MAX_CHILD_ALIVE: wholeNumber(16).describe('children of one task that have not ended, with theirs'),
   MAX_CHILD_TOTAL: wholeNumber(100).describe('children of one task in all, with theirs'),
   MAX_FILE_BYTES: wholeNumber(defaultLimits.fileBytes, KiB).describe('size of one file'),
+  MAX_FILE_BYTES_PER_TENANT: wholeNumber(100 * 1024 ** 3, KiB).describe('size of all files of one tenant together'),
   MAX_FILE_TRANSFERS: wholeNumber(64, 4).describe(
     'uploads and downloads of files at once, in one API process, which tenants share; one caller may have a quarter',
   ),
@@ -239,6 +240,7 @@ export function readConfig(environment: Environment) {
     },
     /** Null: the bytes of files are in Postgres. */
     bucket: bucketOf(env),
+    maxFileBytesPerTenant: env.MAX_FILE_BYTES_PER_TENANT,
     maxFileTransfers: env.MAX_FILE_TRANSFERS,
     maxConnections: env.MAX_CONNECTIONS,
     limits: {

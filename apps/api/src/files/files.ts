@@ -9,16 +9,18 @@ import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { v7 as uuidv7 } from 'uuid'
 import type { AuditNote } from '../store/access/audit.ts'
-import type { Database, DatabaseHandle } from '../store/connection/database.ts'
+import type { Database, DatabaseHandle, Transaction } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import {
   beginFile,
+  completeFile,
   type FileRow,
   forgetLooseFile,
   type LooseFile,
   loosenUnused,
   type NewFile,
   removeFile,
+  requireRoom,
   seizeAbandoned,
   seizeUpload,
 } from '../store/files/file-rows.ts'
@@ -35,6 +37,8 @@ export type FilesDeps = {
   stores: Partial<Record<FileStoreName, FileStore>>
   /** Where new files go. */
   store: FileStoreName
+  /** What the files of one tenant may take. Default: no limit. */
+  maxTenantBytes?: number
   logger: FastifyBaseLogger
 }
 
@@ -49,11 +53,11 @@ export type FileSource = {
 
 export type Files = ReturnType<typeof createFiles>
 
-export function createFiles({ db, databaseFor, stores, store, logger }: FilesDeps) {
-  return { write, read, discard, remove, sweep }
+export function createFiles({ db, databaseFor, stores, store, maxTenantBytes = Number.POSITIVE_INFINITY, logger }: FilesDeps) {
+  return { write, complete, requireRoom: requireRoomOf, read, discard, remove, sweep }
 
   /**
-   * Stores the bytes. `commit` then makes the file visible, in a transaction of its own (`completeFile`). If either fails, the bytes are removed.
+   * Stores the bytes. `commit` then makes the file visible, in a transaction of its own (`complete`). If either fails, the bytes are removed.
    */
   async function write<T>(tenant: Tenant, source: FileSource, commit: (file: NewFile) => Promise<T>): Promise<T> {
     const { bytes, size, name, mimeType, uploadedFor } = source
@@ -69,6 +73,15 @@ export function createFiles({ db, databaseFor, stores, store, logger }: FilesDep
       await discard(key)
       throw error
     }
+  }
+
+  function complete(tx: Transaction, file: NewFile): Promise<FileRow> {
+    return completeFile(tx, file, maxTenantBytes)
+  }
+
+  /** Throws where a file of this size has no room, before its bytes are read. */
+  async function requireRoomOf(tenant: Tenant, size: number): Promise<void> {
+    if (Number.isFinite(maxTenantBytes)) await requireRoom(databaseFor(tenant), tenant, size, maxTenantBytes)
   }
 
   /** @param range null for the whole file, whose checksum is verified then */

@@ -2,7 +2,7 @@
  * Takes large values out of messages that are about to be committed, and puts them back for readers that want them. Rows, snapshots and pages stay
  * small, whatever an agent says.
  *
- * The bytes are written before the commit, and become a file in it. If the store is unavailable, the value stays in its message: an end of a turn never
+ * The bytes are written before the commit, and become a file in it. If the store is unavailable, or the tenant's files take all that they may, the value stays in its message: an end of a turn never
  * waits for a store.
  */
 import { type Content, type Json, type Message, maxInlineMediaBytes, maxInlineValueBytes } from '@rivulet/protocol'
@@ -38,7 +38,8 @@ export function createSpilling(files: Files, logger: FastifyBaseLogger) {
   async function store(tenant: Tenant, { task }: Message, { bytes, mimeType, name = null }: LargeValue): Promise<NewFile | null> {
     const source = { bytes: once(bytes), size: bytes.length, name, mimeType, uploadedFor: task }
     return files
-      .write(tenant, source, async file => ({ ...file, isSpill: true, isUsed: true }))
+      .requireRoom(tenant, bytes.length)
+      .then(() => files.write(tenant, source, async file => ({ ...file, isSpill: true, isUsed: true })))
       .catch(error => {
         logger.warn({ task, err: error }, 'could not store a large value as a file; it stays in its message')
         return null

@@ -4,7 +4,7 @@ import * as contract from '@rivulet/contract/files'
 import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { namespaceOf } from '../../access/principal.ts'
-import { completeFile, type FileRow, getFile, toFile } from '../../store/files/file-rows.ts'
+import { type FileRow, getFile, toFile } from '../../store/files/file-rows.ts'
 import { createAudit } from '../requests/audited.ts'
 import { readFileBody } from '../requests/files/file-body.ts'
 import { etagOf, invalid, readFileHead, setFileHeaders, tooLarge } from '../requests/files/file-head.ts'
@@ -30,7 +30,7 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
       const response = await respondOnce(
         databaseFor(tenant),
         request,
-        async tx => ({ status: 201, body: { file: toFile(await completeFile(tx, file)) } as Json }),
+        async tx => ({ status: 201, body: { file: toFile(await files.complete(tx, file)) } as Json }),
         { body: said },
       )
       if (response.replayed) await files.discard(file)
@@ -79,6 +79,8 @@ export function createTransferring({ files, transfers, metrics, config: { limits
     const transfer = await transfers.begin(tenant, caller)
     try {
       const { name, mimeType, size, sha256 } = readFileHead(request.headers, limits.fileBytes)
+      // The file of an upload that is repeated under its key is there already.
+      if (request.headers['idempotency-key'] === undefined) await files.requireRoom(tenant, size ?? 0)
       const { fileBytes: maxBytes, viewerStallMs: stallMs } = limits
       const bytes = readFileBody(request.raw, { maxBytes, stallMs, signal: transfer.signal, tooLarge: () => tooLarge(maxBytes) })
       return await files.write(tenant, { bytes: counted('up', bytes), size, name, mimeType, uploadedFor }, file => {

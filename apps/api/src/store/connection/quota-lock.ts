@@ -9,7 +9,7 @@ const lockClass = 7_233_485
 export async function lockQuota(
   tx: Pick<Transaction, 'execute'>,
   tenant: Tenant,
-  quota: 'keys' | 'schedules' | 'turns' | 'webhooks',
+  quota: 'files' | 'keys' | 'schedules' | 'turns' | 'webhooks',
 ): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock(${lockClass}, hashtext(${`${quota} ${tenant}`}))`)
 }

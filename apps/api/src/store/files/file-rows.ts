@@ -4,10 +4,11 @@
  */
 import type { File, FileId, TaskId } from '@rivulet/protocol'
 import { RivuletError } from '@rivulet/protocol'
-import { and, asc, eq, exists, gt, inArray, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, count, eq, exists, gt, inArray, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
 import type { AuditNote } from '../access/audit.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
+import { lockQuota } from '../connection/quota-lock.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { type FileStoreName, files, looseFiles, taskFiles } from '../schema.ts'
 
@@ -37,8 +38,29 @@ export function uploadIsGone(): RivuletError {
   return new RivuletError('request_timeout', 'The upload took too long; send it again')
 }
 
-/** From here on the file is there. */
-export async function completeFile(tx: Transaction | Database, file: NewFile): Promise<FileRow> {
+/** What the files of a tenant take. */
+export async function sumFiles(db: Database | Transaction, tenant: Tenant): Promise<{ count: number; bytes: number }> {
+  const bytes = sql`coalesce(sum(${files.size}), 0)`.mapWith(Number)
+  const [sums] = await db.select({ count: count(), bytes }).from(files).where(isOf(tenant, files.tenant))
+  return sums ?? { count: 0, bytes: 0 }
+}
+
+export async function requireRoom(db: Database | Transaction, tenant: Tenant, size: number, most: number): Promise<void> {
+  const { bytes } = await sumFiles(db, tenant)
+  if (bytes + size <= most) return
+  const reason = `The files of a tenant may take at most ${most} bytes in all (MAX_FILE_BYTES_PER_TENANT)`
+  throw new RivuletError('quota_exceeded', `${reason}; they take ${bytes}, and this one ${size}`)
+}
+
+/**
+ * From here on the file is there. Throws if the tenant's files would take more than `most` bytes: uploads of a tenant wait for each other's commits, so
+ * that together they do not.
+ */
+export async function completeFile(tx: Transaction, file: NewFile, most = Number.POSITIVE_INFINITY): Promise<FileRow> {
+  if (Number.isFinite(most)) {
+    await lockQuota(tx, file.tenant, 'files')
+    await requireRoom(tx, file.tenant, file.size, most)
+  }
   const loose = await tx.delete(looseFiles).where(isUploading(file.tenant, file.id)).returning({ id: looseFiles.id })
   if (loose.length === 0) throw uploadIsGone()
   const [row] = await tx.insert(files).values(file).returning()

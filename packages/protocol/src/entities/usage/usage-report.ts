@@ -24,6 +24,8 @@ export const usageReportSchema = z.object({
   data: z.array(z.object({ group: z.string().nullable(), ...sums })),
   /** Of all groups, also of those that `data` has no room for. */
   total: z.object(sums),
+  /** What is stored now. `maxBytes` is the limit of the tenant; null in a report about all tenants. Older servers omit it. */
+  files: z.object({ count: z.int().min(0), bytes: z.int().min(0), maxBytes: z.int().nullable() }).optional(),
 })
 
 export const maxUsageDays = 400

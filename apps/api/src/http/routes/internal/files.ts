@@ -3,14 +3,14 @@ import * as contract from '@rivulet/contract/internal'
 import { storeFileHeaders } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
-import { completeFile, getFile, toFile } from '../../../store/files/file-rows.ts'
+import { getFile, toFile } from '../../../store/files/file-rows.ts'
 import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import { acceptAnyBody, createTransferring } from '../files.ts'
 import type { HeldTurns } from './held-turns.ts'
 
 export function workerFileRoutes(scope: FastifyInstance, services: Services, { requireHeldTask }: HeldTurns): void {
-  const { db } = services
+  const { db, files } = services
   const { upload, download } = createTransferring(services)
 
   serve(scope, contract.readWorkerFile, async (request, reply) => {
@@ -27,7 +27,7 @@ export function workerFileRoutes(scope: FastifyInstance, services: Services, { r
       const { 'x-turn-id': turnId, 'x-claim-id': claimId } = head.data
       const { task, tenant } = await requireHeldTask(request, turnId, claimId)
       const uploader = { tenant, caller: `turn ${turnId}`, uploadedFor: task }
-      return upload(request, uploader, async file => ({ file: toFile(await db.transaction(tx => completeFile(tx, file))) }))
+      return upload(request, uploader, async file => ({ file: toFile(await db.transaction(tx => files.complete(tx, file))) }))
     })
   })
 }

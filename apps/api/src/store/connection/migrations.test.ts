@@ -118,7 +118,7 @@ test('migrations from 0027 on change messages, turns and tasks only in the catal
   const slow = [
     /create (unique )?index .* on "(messages|turns|tasks)"/i,
     /alter table "(messages|turns|tasks)" (alter column|add constraint)/i,
-    /add column .*(generated|references)/i,
+    /alter table "(messages|turns|tasks)" add column .*(generated|references)/i,
     /^\s*(update|delete from|insert into) "?(messages|turns|tasks)"?/im,
   ]
   const since = files().filter(file => file >= '0027')

@@ -17,6 +17,12 @@ const keys = { key: env.RIVULET_WORKER_KEY, callerKey: env.RIVULET_KEY }
 const assistant = defineAgent('assistant', async turn => void (await turn.send('Much is new.')))
 const programs = blocksOf(page).filter(({ language }) => language === 'ts')
 
+test('the chat of docs/sdks.md type-checks with the AI SDK', () => {
+  const blocks = blocksOf(readFileSync(new URL('../../docs/sdks.md', import.meta.url), 'utf8'))
+  const chats = blocks.filter(({ text }) => text.includes('@rivulet/client/ai-sdk'))
+  expect([chats.length, typeErrorsIn(chats, 'test/sdks')]).toEqual([1, ''])
+})
+
 test('every program of docs/dialects.md type-checks', () => {
   expect(programs.length).toBeGreaterThan(3)
   expect(typeErrorsIn(programs, 'test/sdks')).toBe('')

@@ -1,0 +1,230 @@
+/**
+ * The transport of `useChat` for an agent of Rivulet: a chat is a task, by its name, and each answer is a turn of it.
+ *
+ * A stream that breaks is resumed after its last chunk. A message that is regenerated is the last turn again, or a rewind to before it; an edited message is a
+ * rewind to before its turn. It reads `?format=ai-sdk`, so the API, or a route of yours that passes it through, decides what a page may do.
+ */
+import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai'
+import { pageWakeUps, pause, retryDelayMs } from '../http/backoff.ts'
+import { createFrameParser } from '../stream/sse-parser.ts'
+import { answersOf, inputOf, placeOf, type TurnPlace } from './chat-message.ts'
+
+export type RivuletChatTransportOptions = {
+  /** Of the API, or of a route of yours that passes requests on to it: `https://api.example.com`. */
+  url: string
+  agent: string
+  /** For each request, such as the key or the token. */
+  headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>)
+  /** The params of the agent. */
+  params?: object
+  fetch?: typeof fetch
+}
+
+type SendOptions = Parameters<ChatTransport<UIMessage>['sendMessages']>[0]
+type ReconnectOptions = Parameters<ChatTransport<UIMessage>['reconnectToStream']>[0]
+type Call = { method?: string; body?: object; key?: string; lastId?: string | null; signal?: AbortSignal | undefined }
+
+export class RivuletChatTransport implements ChatTransport<UIMessage> {
+  /** A stream without a cursor begins with the message so far. */
+  readonly resumeStreamIsReplay = true
+  readonly #options: RivuletChatTransportOptions
+  /** The tasks of the chats that this transport has seen. */
+  readonly #tasks = new Map<string, string>()
+
+  constructor(options: RivuletChatTransportOptions) {
+    this.#options = options
+  }
+
+  async sendMessages({ trigger, chatId, messageId, messages, abortSignal }: SendOptions): Promise<ReadableStream<UIMessageChunk>> {
+    const last = messages.at(-1)
+    if (!last) throw new Error('A chat needs a message')
+    const answers = answersOf(last)
+    const before = messages.flatMap(message => placeOf(message) ?? []).at(-1)
+    if (before) this.#tasks.set(chatId, before.task)
+    if (trigger === 'regenerate-message') return this.#regenerate(chatId, messageId, last, before, abortSignal)
+    if (answers.length > 0) return this.#answer(chatId, answers, abortSignal)
+    // Only a message that is edited has an id of its own here.
+    if (messageId !== undefined) return this.#rewind(chatId, before?.turn ?? 0, last, abortSignal)
+    const { agent, params } = this.#options
+    const body = { agent, name: chatId, input: inputOf(last), ...(params && { params }) }
+    return this.#stream(chatId, '/v1/tasks?format=ai-sdk', { method: 'POST', body, signal: abortSignal })
+  }
+
+  async reconnectToStream({ chatId, abortSignal }: ReconnectOptions): Promise<ReadableStream<UIMessageChunk> | null> {
+    const task = await this.#taskOf(chatId)
+    if (task === null) return null
+    return this.#stream(chatId, `/v1/tasks/${task}/events?format=ai-sdk`, { signal: abortSignal })
+  }
+
+  /** Cancels what runs. `stop` of `useChat` only stops reading. */
+  async cancel(chatId: string): Promise<void> {
+    const task = await this.#taskOf(chatId)
+    if (task !== null) await this.#send(`/v1/tasks/${task}/cancel`, { method: 'POST', body: {} })
+  }
+
+  async #regenerate(
+    chatId: string,
+    messageId: string | undefined,
+    last: UIMessage,
+    before: TurnPlace | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<ReadableStream<UIMessageChunk>> {
+    const task = await this.#requireTask(chatId)
+    const { turns } = await this.#read<{ turns: { number: number }[] }>(`/v1/tasks/${task}`)
+    const latest = turns.at(-1)?.number ?? 0
+    const [, turn = `${latest}`] = /:(\d+)$/.exec(messageId ?? '') ?? []
+    if (Number(turn) < latest) return this.#rewind(chatId, before?.turn ?? 0, last, signal)
+    const response = await this.#send(`/v1/tasks/${task}/retry`, { method: 'POST', body: {}, signal })
+    return this.#follow(chatId, task, response, signal)
+  }
+
+  async #rewind(chatId: string, after: number, message: UIMessage, signal: AbortSignal | undefined) {
+    const task = await this.#requireTask(chatId)
+    const { params } = this.#options
+    const body = { input: inputOf(message), after, ...(params && { params }) }
+    return this.#follow(chatId, task, await this.#send(`/v1/tasks/${task}/turns`, { method: 'POST', body, signal }), signal)
+  }
+
+  /** The last answer gets the rest of the message. */
+  async #answer(chatId: string, answers: ReturnType<typeof answersOf>, signal: AbortSignal | undefined) {
+    const task = await this.#requireTask(chatId)
+    const [final, ...others] = answers.toReversed()
+    const pathOf = (wait: string) => `/v1/tasks/${task}/waits/${encodeURIComponent(wait)}/answer`
+    for (const { wait, ...body } of others) await this.#send(pathOf(wait), { method: 'POST', body, signal })
+    const { wait = '', ...body } = final ?? {}
+    return this.#stream(chatId, `${pathOf(wait)}?format=ai-sdk`, { method: 'POST', body, signal })
+  }
+
+  async #follow(chatId: string, task: string, accepted: Response, signal: AbortSignal | undefined) {
+    const { turn } = (await accepted.json()) as { turn: { number: number } }
+    return this.#stream(chatId, `/v1/tasks/${task}/events?format=ai-sdk&turn=${turn.number}`, { signal })
+  }
+
+  async #requireTask(chatId: string): Promise<string> {
+    const task = await this.#taskOf(chatId)
+    if (task === null) throw new Error('The chat has no task yet')
+    return task
+  }
+
+  async #taskOf(chatId: string): Promise<string | null> {
+    const known = this.#tasks.get(chatId)
+    if (known !== undefined) return known
+    const query = new URLSearchParams({ agent: this.#options.agent, name: chatId })
+    const { data } = await this.#read<{ data: { id: string }[] }>(`/v1/tasks?${query}`)
+    const [found] = data
+    if (found) this.#tasks.set(chatId, found.id)
+    return found?.id ?? null
+  }
+
+  async #read<T>(path: string): Promise<T> {
+    return (await this.#send(path)).json() as Promise<T>
+  }
+
+  /** A request that changes something has a key, so that it is done once, however often it is sent. */
+  async #send(path: string, { method = 'GET', body, key = crypto.randomUUID(), lastId, signal }: Call = {}): Promise<Response> {
+    const { url, headers, fetch: given } = this.#options
+    for (let failures = 0; ; failures += 1) {
+      const own = typeof headers === 'function' ? await headers() : headers
+      const init = {
+        method,
+        headers: {
+          ...own,
+          ...(body && { 'content-type': 'application/json', 'idempotency-key': key }),
+          ...(lastId != null && { 'last-event-id': lastId }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+        ...(signal && { signal }),
+      }
+      try {
+        const response = await (given ?? fetch)(`${url.replace(/\/$/, '')}${path}`, init)
+        if (response.ok) return response
+        if (response.status !== 503 || failures === maxFailures) throw new Rejected(await response.text())
+      } catch (error) {
+        if (error instanceof Rejected || signal?.aborted || failures === maxFailures) throw error
+      }
+      await pause(retryDelayMs(failures, Math.random), { signal, wakeUps: pageWakeUps })
+    }
+  }
+
+  /** The chunks of a turn, up to `[DONE]`. */
+  async #stream(chatId: string, path: string, call: Call): Promise<ReadableStream<UIMessageChunk>> {
+    const request = { ...call, key: crypto.randomUUID() }
+    const first = await this.#send(path, request)
+    const chunks = this.#chunks(chatId, first, () => this.#send(path, request), call.signal)
+    return new ReadableStream({
+      async pull(controller) {
+        try {
+          const { done, value } = await chunks.next()
+          if (done) controller.close()
+          else controller.enqueue(value)
+        } catch (error) {
+          controller.error(error)
+        }
+      },
+      cancel: async () => void (await chunks.return()),
+    })
+  }
+
+  /** A clean end without `[DONE]` is a connection that broke. `again` repeats the request, while it is not known which turn it is about. */
+  async *#chunks(
+    chatId: string,
+    first: Response,
+    again: () => Promise<Response>,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<UIMessageChunk, void, void> {
+    let response = first
+    let place: TurnPlace | null = null
+    let lastId: string | null = null
+    /** The chunks of an event whose last one, which has the id, is not there yet: a stream that is resumed sends all of them again. */
+    let unfinished: UIMessageChunk[] = []
+    for (let failures = 0; ; failures += 1) {
+      if (response.status === 204) return
+      try {
+        for await (const { id, data } of framesOf(response)) {
+          if (data === '[DONE]') {
+            yield* unfinished
+            return
+          }
+          const chunk = JSON.parse(data) as UIMessageChunk
+          if ('messageMetadata' in chunk) place = placeOf({ metadata: chunk.messageMetadata }) ?? place
+          if (place) this.#tasks.set(chatId, place.task)
+          unfinished.push(chunk)
+          if (id === undefined) continue
+          yield* unfinished
+          unfinished = []
+          lastId = id
+          failures = 0
+        }
+      } catch (error) {
+        if (signal?.aborted || failures === maxFailures) throw error
+      }
+      if (failures === maxFailures) throw new Error('The stream ended before its answer')
+      unfinished = []
+      await pause(retryDelayMs(failures, Math.random), { signal, wakeUps: pageWakeUps })
+      if (place === null || lastId === null) response = await again()
+      else response = await this.#send(`/v1/tasks/${place.task}/events?format=ai-sdk&turn=${place.turn}`, { lastId, signal })
+    }
+  }
+}
+
+/** How often in a row a request, or a stream without a new chunk, may fail. */
+const maxFailures = 4
+
+/** The API has understood and refused: the same request would be refused again. */
+class Rejected extends Error {}
+
+async function* framesOf({ body }: Response): AsyncGenerator<{ id: string | undefined; data: string }, void, void> {
+  const reader = body?.getReader()
+  const decoder = new TextDecoder()
+  const parser = createFrameParser(() => {})
+  try {
+    for (;;) {
+      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+      if (done) return
+      yield* parser.parse(decoder.decode(value, { stream: true }))
+    }
+  } finally {
+    // Not awaited, because a stuck connection would block the reader that stops.
+    reader?.cancel().catch(() => {})
+  }
+}

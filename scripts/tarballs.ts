@@ -1,5 +1,8 @@
-/** `npm run tarballs`: `dist/tarballs` with every public package, as npm would publish it. They install from that folder, without a registry that has them. */
-import { execFileSync } from 'node:child_process'
+/**
+ * `npm run tarballs`: `dist/tarballs` with every public package, as npm would publish it, and the wheel and the sdist of the package for Python. They install
+ * from that folder, without a registry that has them.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,4 +23,13 @@ for (const name of [...libraries, 'rivulet']) {
     encoding: 'utf8',
   }).trim()
   console.log(`dist/tarballs/${file}`)
+}
+for (const file of buildForPython()) console.log(`dist/tarballs/${file}`)
+
+function buildForPython(): string[] {
+  const script = 'import sys, backend; print(backend.build_wheel(sys.argv[1]), backend.build_sdist(sys.argv[1]))'
+  const { status, stdout } = spawnSync('python3', ['-B', '-c', script, tarballs], { cwd: join(root, 'sdks/python'), encoding: 'utf8' })
+  if (status === 0) return stdout.trim().split(' ')
+  console.log('SKIPPED: the package for Python needs python3 to be built.')
+  return []
 }

@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 
 const hasPython = spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 10))']).status === 0
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const [agentText = '', testText = '', callerText = ''] = blocksOf(readFileSync(`${root}docs/python.md`, 'utf8'))
+const [agentText = '', testText = '', callerText = '', portedText = ''] = blocksOf(readFileSync(`${root}docs/python.md`, 'utf8'))
   .filter(({ language }) => language === 'python')
   .map(({ text }) => text)
 
@@ -49,14 +49,41 @@ describe.skipIf(!hasPython)('[needs python3] the page on Python', () => {
     expect((await run(callerText)).stdout).toBe('GOOD MORNING AND GOOD NIGHT \n')
   })
 
+  test('shows an agent in the words of Agentex that runs, and learns of a cancel', async () => {
+    writeFileSync(join(folder, 'ported.py'), portedText)
+    const worker = spawn('python3', ['-m', 'ported'], { env: environment(), stdio: ['ignore', 'pipe', 'ignore'] })
+    onTestFinished(() => void worker.kill('SIGKILL'))
+    let said = ''
+    worker.stdout.setEncoding('utf8').on('data', text => (said += text))
+    await until('the agent is there', async () => {
+      const { body } = await platform.client.get<{ data: { name: string }[] }>('/v1/agents')
+      return body.data.some(({ name }) => name === 'ported')
+    })
+    const { task, messages } = await platform.client.finishedTask({ agent: 'ported', input: 'hello there' })
+    const texts = messages.flatMap(({ author, content }) => (author === 'agent' && 'text' in content ? [content.text] : []))
+    expect(texts).toEqual(['Welcome', 'HELLO THERE '])
+    await platform.client.addTurn(task.id, { input: 'wait' })
+    const live = () => platform.client.messages(task.id)
+    await until('the second turn streams', async () => (await live()).some(({ turn, author }) => turn === 2 && author === 'agent'))
+    await platform.client.cancel(task.id)
+    await until('the handler of cancels runs', async () => said.includes(`canceled ${task.id}`))
+  })
+
   test('installs with pip, without an index, in the version of the other packages', { timeout: 300_000 }, async () => {
     const target = join(folder, 'installed')
     const quiet = ['--quiet', '--disable-pip-version-check', '--no-index']
-    await promisify(execFile)('python3', ['-m', 'pip', 'install', ...quiet, '--target', target, `${root}sdks/python`])
+    const install = (what: string, to: string) => promisify(execFile)('python3', ['-m', 'pip', 'install', ...quiet, '--target', to, what])
+    await install(`${root}sdks/python`, target)
     const env = { ...environment(), PYTHONPATH: target }
     const { stdout } = await promisify(execFile)('python3', ['-c', 'import rivulet; print(rivulet.__version__, rivulet.__file__)'], { env })
     const { version } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
     expect(stdout.trim()).toBe(`${version} ${target}/rivulet/__init__.py`)
-    expect(existsSync(`${target}/rivulet-${version}.dist-info/METADATA`)).toBe(true)
+    // The archives that `npm run tarballs` builds.
+    const build = 'import sys, backend; backend.build_wheel(sys.argv[1]); backend.build_sdist(sys.argv[1])'
+    await promisify(execFile)('python3', ['-B', '-c', build, folder], { cwd: `${root}sdks/python` })
+    for (const file of [`rivulet-${version}-py3-none-any.whl`, `rivulet-${version}.tar.gz`]) {
+      await install(join(folder, file), join(folder, file, '..', `from-${file}`))
+      expect(existsSync(join(folder, `from-${file}`, 'rivulet', 'agentex.py')), file).toBe(true)
+    }
   })
 })

@@ -53,6 +53,7 @@ class RunningTurn:
     def end(self, how: str) -> None:
         """The handler is canceled, and nothing that it says arrives any more."""
         if not self._over.done():
+            self.turn.over = how
             self._over.set_result(how)
 
     async def run(self) -> str:

@@ -162,6 +162,8 @@ class Turn:
         self._parking: asyncio.Task[None] | None = None
         self._children: dict[str, dict[str, Any]] = {}
         self.used: dict[str, float] = {}
+        # Why the handler is canceled: canceled, lost, released or parked.
+        self.over: str | None = None
         self.log = log
         self.task: dict[str, Any] = claim["task"]
         self.agent: str = claim["agent"]

@@ -16,7 +16,7 @@ async def main(agent):
     async with Client(os.environ["RIVULET_URL"]) as client:
         created = await client.create(agent, "hello")
         task = created["task"]["id"]
-        whole = [event async for event in client.stream(task)]
+        whole = [event async for event in client.stream(task, "0-0")]
         result = await client.wait(task)
         cursors = cursors_of(whole)
         resumed = []

@@ -168,21 +168,48 @@ describe.skipIf(!chromium)('what a turn asks', () => {
     await picture(page, 'inbox')
     await question.focus()
     await page.keyboard.press('Enter')
-    const dialog = page.getByRole('dialog', { name: 'Respond' })
-    await dialog.getByText('for finance').waitFor()
+    const form = page.getByRole('region', { name: 'Question: Pay 5 €?' })
+    await form.getByText('for finance').waitFor()
     await picture(page, 'inbox-answer')
     await until('the keyboard reaches the button', async () => {
       await page.keyboard.press('Tab')
       return page.evaluate(() => document.activeElement?.textContent === 'Accept')
     })
     await page.keyboard.press('Enter')
-    await dialog.waitFor({ state: 'detached' })
+    await form.waitFor({ state: 'detached' })
     await question.waitFor({ state: 'detached' })
     await page.getByLabel('Status').selectOption('answered')
     await page.getByRole('cell', { name: 'Accepted by root' }).first().waitFor()
     await page.getByRole('link', { name: 'Open the task of Pay 5 €?' }).last().click()
     await page.waitForURL(`**/tasks/${id}`)
     await page.getByRole('region', { name: 'Decided: Pay 5 €?' }).getByText('by root').waitFor()
+  })
+
+  test('has the words of its task beside it in the inbox, and after an answer the next one has the focus', async () => {
+    const { page, platform } = stage
+    await startOwnWorker(platform, [asker])
+    for (const input of ['my red chair', 'my blue chair', 'my old chair']) {
+      const { task } = await platform.client.createTask({ agent: asker.name, input })
+      await platform.client.waitForTask(task.id, ({ task }) => task.status === 'waiting')
+    }
+    await page.goto(`${platform.url}/waits?agent=asker`)
+    const questions = page.getByRole('list', { name: 'Questions' }).getByRole('button')
+    await questions.filter({ hasText: 'my blue chair' }).waitFor()
+    const before = await questions.count()
+    await until('the count is in the title', async () => (await page.title()).startsWith(`(${before}) `))
+    await questions.filter({ hasText: 'my red chair' }).click()
+    await page.getByRole('region', { name: 'The agent’s last words' }).getByText('Which one?').waitFor()
+    await page.getByRole('button', { name: 'Decline' }).click()
+    const next = page.locator('[aria-current=true]').filter({ hasText: 'my blue chair' })
+    await next.waitFor()
+    await until('its form has the focus', () =>
+      page.evaluate(() => document.activeElement?.getAttribute('aria-label') === 'Question: Which order?'),
+    )
+    await until('the answered one is gone', async () => (await questions.count()) === before - 1)
+    await page.keyboard.press('j')
+    await page.locator('[aria-current=true]').filter({ hasText: 'my old chair' }).waitFor()
+    await page.keyboard.press('k')
+    await next.waitFor()
   })
 
   async function asking(agent: AgentDefinition): Promise<string> {

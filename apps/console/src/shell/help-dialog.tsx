@@ -4,7 +4,7 @@ import { shortcutsPlace } from './hooks/use-keys.ts'
 import { useStored } from './hooks/use-stored.ts'
 
 const shortcuts: [keys: string[], meaning: string][] = [
-  [['j', 'k'], 'next and previous task; in the inspector, next and previous event'],
+  [['j', 'k'], 'next and previous task or question; in the inspector, next and previous event'],
   [['Enter'], 'open the focused task'],
   [['x'], 'select the focused task'],
   [['n'], 'new task'],

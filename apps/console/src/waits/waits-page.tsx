@@ -1,19 +1,15 @@
-/** What turns wait for people to decide, oldest first: the inbox of the tenant. Each can be answered here, or in the transcript of its task. */
+/** What turns wait for people to decide, oldest first: the inbox of the tenant, and what became of earlier questions. */
 import type { Wait, WaitKind, WaitStatus } from '@rivulet/client'
-import { useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
 import { Button } from '../shell/elements/button.tsx'
-import { Dialog } from '../shell/elements/dialog.tsx'
 import { Link } from '../shell/elements/link.tsx'
 import { PageFrame, Table } from '../shell/elements/page-frame.tsx'
 import { Choice } from '../shell/forms/choice.tsx'
 import { useNow } from '../shell/hooks/use-now.ts'
-import { age, duration } from '../shell/human-units.ts'
+import { age } from '../shell/human-units.ts'
 import { taskPath, useQuery } from '../shell/route.ts'
-import { useSession } from '../shell/session.tsx'
-import { useAnswer } from './use-answer.ts'
-import { peopleKinds, useWaits } from './use-waits.ts'
-import { WaitForm } from './wait-form.tsx'
+import { Inbox } from './inbox.tsx'
+import { useWaits } from './use-waits.ts'
 import { kindWords, outcomeOf } from './wait-words.ts'
 
 const kinds = Object.keys(kindWords) as WaitKind[]
@@ -31,12 +27,12 @@ export function WaitsPage() {
   const filter = { ...(kind && { kind }), ...(status && { status }), ...(agent && { agent }), ...(assignee && { assignee }) }
   const state = useWaits({ ...filter, ...(cursor && { cursor }) })
   const now = useNow(10_000)
-  const [chosen, setChosen] = useState<Wait | null>(null)
   const waits = state.value?.data ?? []
   const next = state.value?.nextCursor ?? null
   return (
     <PageFrame
       title="Waiting for people"
+      count={status ? 0 : waits.length}
       state={state}
       beside={
         <>
@@ -55,14 +51,15 @@ export function WaitsPage() {
         </>
       }
     >
-      {state.value && (
+      {state.value && !status && <Inbox waits={waits} refresh={state.refresh} />}
+      {state.value && status && (
         <Table
           caption="Waits"
-          columns={['Question', 'Agent', 'Kind', 'Assignee', 'Asked', status ? 'Outcome' : 'Expires', 'Task']}
-          empty={waits.length === 0 ? (status ? 'No wait matches the filters.' : 'No turn waits for a person.') : null}
+          columns={['Question', 'Agent', 'Kind', 'Assignee', 'Asked', 'Outcome', 'Task']}
+          empty={waits.length === 0 ? 'No wait matches the filters.' : null}
         >
           {waits.map(wait => (
-            <WaitLine key={wait.id} wait={wait} now={now} onChoose={setChosen} />
+            <WaitLine key={wait.id} wait={wait} now={now} />
           ))}
         </Table>
       )}
@@ -71,16 +68,6 @@ export function WaitsPage() {
           {cursor && <Button onClick={() => setCursor(null)}>First page</Button>}
           {next && <Button onClick={() => setCursor(next)}>Next page</Button>}
         </p>
-      )}
-      {chosen && (
-        <AnswerDialog
-          wait={chosen}
-          isOpen={waits.some(({ id }) => id === chosen.id)}
-          onClose={() => {
-            setChosen(null)
-            state.refresh()
-          }}
-        />
       )}
     </PageFrame>
   )
@@ -94,29 +81,17 @@ export function WaitsPage() {
   }
 }
 
-function WaitLine({ wait, now, onChoose }: { wait: Wait; now: number; onChoose: (wait: Wait) => void }) {
-  const { may } = useSession()
-  const { title, agent, kind, assignee, createdAt, expiresAt, status, task } = wait
-  const mayAnswer = status === 'open' && peopleKinds.includes(kind) && may('tasks:write')
+function WaitLine({ wait, now }: { wait: Wait; now: number }) {
+  const { title, agent, kind, assignee, createdAt, task } = wait
   return (
     <tr>
-      <td className="min-w-48 [overflow-wrap:anywhere]">
-        {mayAnswer ? (
-          <button type="button" onClick={() => onChoose(wait)} className="text-left font-medium text-accent hover:underline">
-            {title}
-          </button>
-        ) : (
-          <span className="font-medium">{title}</span>
-        )}
-      </td>
+      <td className="min-w-48 font-medium [overflow-wrap:anywhere]">{title}</td>
       <td>{agent}</td>
       <td className="whitespace-nowrap text-soft">{kindWords[kind]}</td>
       <td className="text-soft">{assignee ?? ''}</td>
       <td className="whitespace-nowrap text-soft">{age(now - Date.parse(createdAt))}</td>
       <td className="whitespace-nowrap text-soft">
-        {status === 'open'
-          ? `in ${duration(Date.parse(expiresAt) - now)}`
-          : [outcomeOf(wait), wait.answer?.by && `by ${wait.answer.by}`].filter(Boolean).join(' ')}
+        {[outcomeOf(wait), wait.answer?.by && `by ${wait.answer.by}`].filter(Boolean).join(' ')}
       </td>
       <td>
         <Link to={taskPath(task)} className="relative text-accent hover:underline">
@@ -124,25 +99,5 @@ function WaitLine({ wait, now, onChoose }: { wait: Wait; now: number; onChoose: 
         </Link>
       </td>
     </tr>
-  )
-}
-
-function AnswerDialog({ wait, isOpen, onClose }: { wait: Wait; isOpen: boolean; onClose: () => void }) {
-  const answer = useAnswer(wait.task)
-  return (
-    <Dialog title="Respond" onClose={onClose}>
-      {isOpen ? (
-        <WaitForm wait={wait} answer={answer} onAnswered={onClose} />
-      ) : (
-        <p role="status" className="text-soft">
-          This question is closed: another person responded, or its turn ended.
-        </p>
-      )}
-      <p className="mt-3">
-        <Link to={taskPath(wait.task)} className="text-accent hover:underline">
-          Open the task
-        </Link>
-      </p>
-    </Dialog>
   )
 }

@@ -5,13 +5,15 @@ import { StaleNote } from './stale-note.tsx'
 
 export type PageFrameProps = {
   title: string
+  /** How many things wait for the reader, in the title of the browser's tab. */
+  count?: number
   beside?: ReactNode
   state: { value: unknown; error: string | null; updatedAt: number }
   children: ReactNode
 }
 
-export function PageFrame({ title, beside, state: { value, error, updatedAt }, children }: PageFrameProps) {
-  usePageTitle(title)
+export function PageFrame({ title, count = 0, beside, state: { value, error, updatedAt }, children }: PageFrameProps) {
+  usePageTitle(count > 0 ? `(${count}) ${title}` : title)
   return (
     <div className="h-full overflow-y-auto">
       <div className="mx-auto max-w-5xl px-4 py-4 sm:px-6">

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 
 const seen: unknown[] = []
 
@@ -88,6 +89,32 @@ test('an agent whose params are a loose object gets fields that its schema does 
   expect(seen.at(-1)).toEqual({ city: 'Oslo', more: [1] })
 })
 
+test('a field that the schema does not have is refused at any depth, and taken by a loose object there', async () => {
+  const place = z.object({ lat: z.number(), lon: z.number() })
+  const params = z.object({
+    place,
+    stops: z.array(place).default([]),
+    by: z.discriminatedUnion('kind', [z.object({ kind: z.literal('car'), seats: z.int() }), z.object({ kind: z.literal('foot') })]),
+    both: z.intersection(z.object({ a: z.int() }), z.object({ b: z.int() })).optional(),
+    extra: z.looseObject({}).default({}),
+  })
+  await startOwnWorker(platform, [defineAgent({ name: 'nested', params, run: async turn => void seen.push(turn.params) })])
+  const good = {
+    ...{ place: { lat: 1, lon: 2 }, stops: [{ lat: 3, lon: 4 }], by: { kind: 'car', seats: 4 } },
+    ...{ both: { a: 1, b: 2 }, extra: { any: { thing: 1 } } },
+  }
+  await platform.client.finishedTask({ agent: 'nested', params: good })
+  expect(seen.at(-1)).toEqual(good)
+  for (const [path, wrong] of [
+    ['/params/place/alt', { place: { lat: 1, lon: 2, alt: 3 } }],
+    ['/params/stops/0/alt', { stops: [{ lat: 1, lon: 2, alt: 3 }] }],
+    ['/params/by', { by: { kind: 'foot', seats: 4 } }],
+  ] as const) {
+    const { status, body } = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'nested', params: { ...good, ...wrong } })
+    expect([status, body.error.details?.[0]?.path]).toEqual([400, expect.stringContaining(path)])
+  }
+})
+
 test("a client of another protocol runs an agent whose params do not have that protocol's fields", async () => {
   const given = { temperature: 0.5, instructions: 'Be short', reasoning: { effort: 'low' } }
   const messages = [{ id: 'a', role: 'user', content: 'hello' }]
@@ -99,6 +126,11 @@ test("a client of another protocol runs an agent whose params do not have that p
   ]
   for (const [path, body] of requests) expect([path, (await platform.client.post(path, body)).status]).toEqual([path, 200])
   expect(seen.slice(-3)).toEqual(['Oslo', 'Bergen', 'Tromso'].map(city => ({ city, days: 3 })))
+  const thinking = z.object({ reasoning: z.object({ effort: z.string() }) })
+  await startOwnWorker(platform, [defineAgent({ name: 'thinker', params: thinking, run: async turn => void seen.push(turn.params) })])
+  const asked = { model: 'thinker', input: 'hello', reasoning: { effort: 'low', summary: 'auto' } }
+  expect((await platform.client.post('/openai/v1/responses', asked)).status).toBe(200)
+  expect(seen.at(-1)).toEqual({ reasoning: { effort: 'low' } })
   const wrong = { model: 'weather', input: 'hello', params: { city: 'Oslo', dayz: 2 } }
   expect(await platform.client.post('/openai/v1/responses', wrong)).toMatchObject({ status: 400 })
 })

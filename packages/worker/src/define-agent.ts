@@ -99,8 +99,8 @@ const announced = helloBody.shape.agents.element
 /** The API refuses a field that the schema does not have, because zod would drop it and its caller would not notice. A loose object takes any field. */
 function schemaOf(name: string, params: z.ZodObject, accepts: Accepts = {}) {
   try {
-    const { properties, ...schema } = objectSchemaOf(params)
-    return { additionalProperties: false, ...schema, properties: { ...requestedFields(accepts), ...(isObject(properties) && properties) } }
+    const { properties, ...schema } = objectSchemaOf(params, { isClosed: true })
+    return { ...schema, properties: { ...requestedFields(accepts), ...(isObject(properties) && properties) } }
   } catch (cause) {
     throw new RivuletError('validation_failed', `params of agent ${name} ${cause instanceof Error ? cause.message : cause}`, { cause })
   }

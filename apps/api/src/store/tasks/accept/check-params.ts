@@ -22,9 +22,19 @@ export async function checkTurnParams(tx: Transaction, tenant: Tenant, agent: st
 
 /** The fields that the agent's params may have: clients of other protocols send the same fields to every agent. */
 export function fittingParams({ params: schema }: AgentSettings, fields: JsonObject): JsonObject {
-  const { additionalProperties, properties } = schema ?? {}
-  if (additionalProperties !== false || !isObject(properties)) return fields
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(properties, name)))
+  return isObject(schema) ? fittingFields(schema, fields) : fields
+}
+
+function fittingFields({ additionalProperties, properties }: JsonObject, fields: JsonObject): JsonObject {
+  if (!isObject(properties)) return fields
+  const isOpen = additionalProperties !== false
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([name, value]) => {
+      if (!Object.hasOwn(properties, name)) return isOpen ? [[name, value]] : []
+      const inner = properties[name]
+      return [[name, isObject(inner) && isObject(value) ? fittingFields(inner as JsonObject, value as JsonObject) : value]]
+    }),
+  )
 }
 
 function checkFor(schema: JsonObject): ParamsCheck | null {

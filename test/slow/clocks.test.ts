@@ -48,7 +48,7 @@ describe.each([
   beforeAll(() => start(skew))
   afterAll(() => platform.close())
 
-  test('gives each turn the time that it was given, from when it was accepted', async () => {
+  test('gives each turn the time that it was given, from the start of its first attempt', async () => {
     const quick = await client.finishedTask({ agent: 'echo', input: 'hello', timeoutMs: 60_000 })
     expect(quick.turns).toMatchObject([{ status: 'completed', attempt: 1 }])
     const { ageMs } = await timesOf(quick.task.id)

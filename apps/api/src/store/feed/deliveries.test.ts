@@ -44,7 +44,7 @@ test('a delivery of the version before, which has no target, is sent while a tar
     id,
     tenant,
     task: id,
-    type: 'turn.finished',
+    type: 'turn.finished' as const,
     payload: '{}',
     onEnd,
     target,

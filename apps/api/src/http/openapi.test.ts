@@ -1,4 +1,5 @@
 /** The description of the API: it is OpenAPI 3.1, has every route, and states for each which callers may use it and which errors it returns. */
+import { routes } from '@rivulet/contract/routes'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -13,6 +14,11 @@ const schemaOrReference = z.record(z.string(), z.unknown())
 const content = z.record(z.string().regex(/^(\*\/\*|\w+\/[\w.+-]+)$/), z.strictObject({ schema: schemaOrReference }))
 const security = z.array(z.record(z.string(), z.array(z.string())))
 const operation = z.strictObject({
+  operationId: z
+    .string()
+    .regex(/^[a-z]+([A-Z][a-z]*)*$/)
+    .optional(),
+  summary: z.string().min(1).optional(),
   tags: z.array(z.string()).min(1),
   security,
   parameters: z
@@ -38,6 +44,7 @@ const schemes = z.discriminatedUnion('type', [
 const openApi = z.strictObject({
   openapi: z.string().regex(/^3\.1\.\d+$/),
   info: z.strictObject({ title: z.string(), version: z.string(), description: z.string() }),
+  servers: z.array(z.strictObject({ url: z.string() })).min(1),
   components: z.strictObject({ schemas: z.record(z.string(), schemaOrReference), securitySchemes: z.record(z.string(), schemes) }),
   paths: z.record(z.string().startsWith('/'), z.partialRecord(z.enum(['get', 'post', 'put', 'delete', 'patch']), operation)),
 })
@@ -79,6 +86,14 @@ test('every route is there, but for the pages, their files and the description i
       .map(({ route }) => route)
       .sort(),
   ).toEqual(expected.sort())
+})
+
+test('each route of the contract is served, and has its name and its sentence', () => {
+  const described = operations().flatMap(({ route, operationId, summary }) => (operationId ? [[operationId, route, summary]] : []))
+  const expected = Array.from(routes, ([name, row]) => [name, `${row.method} ${row.path.replaceAll(/:(\w+)/g, '{$1}')}`, row.doc])
+  expect(expected.length).toBeGreaterThan(50)
+  expect(described.toSorted()).toEqual(expected.toSorted())
+  expect(operations().filter(({ path, operationId }) => /^\/(v1|internal)\//.test(path) && !operationId)).toEqual([])
 })
 
 test('the parameters of a path are declared, and required', () => {

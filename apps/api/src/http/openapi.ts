@@ -64,6 +64,8 @@ function rejection(description: string): object {
 const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
   openapi: '3.1.0',
   info: { title: 'Rivulet', version: '1', description: 'Agents as asynchronous workers, streamed live.' },
+  // The API that serves this document, under whatever name its caller knows it.
+  servers: [{ url: '/' }],
   components: {
     securitySchemes: {
       key: { type: 'http', scheme: 'bearer', description: 'A key, `rvk_…`. Its roles are scopes; `admin` includes those of tasks.' },

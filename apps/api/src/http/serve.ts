@@ -3,6 +3,7 @@
  * sent.
  */
 import type { Route } from '@rivulet/contract/route'
+import { nameOf } from '@rivulet/contract/routes'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteShorthandOptions } from 'fastify'
 import type { z } from 'zod'
 
@@ -40,7 +41,7 @@ export function serve<R extends Route>(
       ...(addsWork && { addsWork }),
       ...(anyHost && { anyHost }),
     },
-    schema: schemaOf(route),
+    schema: { ...schemaOf(route), operationId: nameOf(route), summary: route.doc },
     handler: (request, reply) => {
       // With several statuses, the handler sets its own.
       if (others.length === 0) reply.status(Number(status))

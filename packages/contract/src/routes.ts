@@ -1,0 +1,39 @@
+/** Every route of the contract by its name, by which generated clients call it. */
+import * as agents from './agents.ts'
+import * as feed from './feed.ts'
+import * as files from './files.ts'
+import * as internal from './internal.ts'
+import * as keys from './keys.ts'
+import * as limits from './limits.ts'
+import * as operations from './operations.ts'
+import type { Route } from './route.ts'
+import * as schedules from './schedules.ts'
+import * as events from './tasks/events.ts'
+import * as messages from './tasks/messages.ts'
+import * as tasks from './tasks/tasks.ts'
+import * as turns from './tasks/turns.ts'
+import * as waits from './tasks/waits.ts'
+import * as usage from './usage.ts'
+import * as webhooks from './webhooks.ts'
+
+const nouns: readonly Readonly<Record<string, unknown>>[] = [
+  ...[agents, events, feed, files, internal, keys, limits, messages],
+  ...[operations, schedules, tasks, turns, usage, waits, webhooks],
+]
+
+/** A noun also exports schemas, which are no routes. */
+export const routes: ReadonlyMap<string, Route> = new Map(
+  nouns.flatMap(noun => Object.entries(noun).flatMap(([name, row]) => (isRoute(row) ? [[name, row] as const] : []))),
+)
+
+const names = new Map(Array.from(routes, ([name, row]) => [row, name]))
+
+export function nameOf(row: Route): string {
+  const name = names.get(row)
+  if (name === undefined) throw new Error(`${row.method} ${row.path} has no name of its own in the table of routes`)
+  return name
+}
+
+function isRoute(row: unknown): row is Route {
+  return typeof row === 'object' && row !== null && 'method' in row && 'path' in row && 'returns' in row
+}

@@ -1,4 +1,5 @@
 /** The description of the API: it is OpenAPI 3.1, has every route, and states for each which callers may use it and which errors it returns. */
+import { entities } from '@rivulet/contract/entities'
 import { routes } from '@rivulet/contract/routes'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
@@ -104,6 +105,17 @@ test('the parameters of a path are declared, and required', () => {
     for (const { required } of declared) expect(required).toBe(true)
     expect(new Set(parameters.map(each => `${each.in} ${each.name}`)).size).toBe(parameters.length)
   }
+})
+
+test('an entity is one named component wherever a response has it', () => {
+  const schemas = Object.keys(document.components.schemas)
+  expect(Object.keys(entities).filter(name => !schemas.includes(name))).toEqual([])
+  const task = operations().find(({ route }) => route === 'GET /v1/tasks/{id}')?.responses['200']?.content?.['application/json']?.schema
+  expect(task).toMatchObject({ properties: { task: { $ref: '#/components/schemas/Task' } } })
+})
+
+test('the names of entities are in the document alone, not in what else converts a schema', () => {
+  expect(JSON.stringify(z.toJSONSchema(entities.Message, { io: 'input', unrepresentable: 'any' }))).not.toContain('$ref')
 })
 
 test('every reference leads somewhere', () => {

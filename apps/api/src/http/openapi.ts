@@ -3,22 +3,63 @@
  * of a kind, so this module adds them, from the values that the guard uses.
  */
 import type { FastifyDynamicSwaggerOptions, SwaggerTransform } from '@fastify/swagger'
+import { entities } from '@rivulet/contract/entities'
 import type { Access as RouteAccess } from '@rivulet/contract/route'
 import { type ErrorCode, type ErrorRow, errorTable } from '@rivulet/protocol'
-import type { FastifySchema } from 'fastify'
-import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import type { FastifyInstance, FastifySchema } from 'fastify'
+import { createJsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
+import { z } from 'zod'
 
 export function openApiOptions({ isOpen }: { isOpen: boolean }): FastifyDynamicSwaggerOptions {
+  const toJson = createJsonSchemaTransform({})
   return {
     openapi,
+    transformObject: document => jsonSchemaTransformObject(document as Parameters<typeof jsonSchemaTransformObject>[0]),
     transform: (given: Parameters<SwaggerTransform>[0]) => {
-      const { schema, url } = jsonSchemaTransform(given as Parameters<typeof jsonSchemaTransform>[0])
+      const { schema, url } = toJson(given as Parameters<typeof toJson>[0])
       const access = given.route.config?.access
       const security = access ? callersOf(access, isOpen) : []
       const response = { ...(schema.response as object | undefined), ...rejections(given.schema, access) }
       return { url, schema: { ...schema, security, response } as FastifySchema }
     },
   }
+}
+
+type Document = { info: object; paths?: Record<string, object>; components?: { schemas?: Record<string, object> } }
+
+/**
+ * The document, or the part of it that is about some paths. Entities have their names in zod's registry only meanwhile, because everything in the process
+ * that converts a schema to JSON would get references otherwise.
+ */
+export function describeApi(app: FastifyInstance, isAbout: (path: string) => boolean = () => true): Document {
+  const named = Object.entries(entities).map(([id, schema]) => ({ schema, meta: z.globalRegistry.get(schema), id }))
+  for (const { schema, meta, id } of named) z.globalRegistry.add(schema, { ...meta, id })
+  try {
+    const { paths = {}, components, ...rest } = app.swagger() as Document
+    const own = Object.fromEntries(Object.entries(paths).filter(([path]) => isAbout(path)))
+    const schemas = components?.schemas ?? {}
+    const used = referencesFrom(own, schemas)
+    return {
+      ...rest,
+      paths: own,
+      components: { ...components, schemas: Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name))) },
+    }
+  } finally {
+    for (const { schema, meta } of named) {
+      z.globalRegistry.remove(schema)
+      if (meta) z.globalRegistry.add(schema, meta)
+    }
+  }
+}
+
+/** An entity as a body, `TaskInput`, is there for most entities, and used for few. */
+function referencesFrom(from: object, schemas: Record<string, object>, found = new Set<string>()): Set<string> {
+  for (const [, name = ''] of JSON.stringify(from).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+    if (found.has(name)) continue
+    found.add(name)
+    referencesFrom(schemas[name] ?? {}, schemas, found)
+  }
+  return found
 }
 
 /** The roles are scopes of a key, and rights of a token. */

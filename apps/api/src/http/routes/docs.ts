@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
+import { describeApi } from '../openapi.ts'
 import { pageHeaders } from '../page-headers.ts'
 import { createStaticFile, createStaticFiles, type StaticFile, sendStatic } from '../static-files.ts'
 
@@ -35,7 +36,7 @@ export function docsRoutes(app: FastifyInstance): void {
   })
   app.get('/openapi.json', options, async (_, reply) => {
     // With the first request, when all routes are there.
-    description ??= createStaticFile('application/json; charset=utf-8', JSON.stringify(app.swagger()))
+    description ??= createStaticFile('application/json; charset=utf-8', JSON.stringify(describeApi(app)))
     return sendStatic(reply, await description)
   })
 }

@@ -2,6 +2,7 @@
 import { workerAppendBody, workerAppendResult } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { describeApi } from '../../openapi.ts'
 import type { Services } from '../../services.ts'
 import { createStaticFile, type StaticFile, sendStatic } from '../../static-files.ts'
 import { throwIfFull } from '../internal/appends.ts'
@@ -41,7 +42,6 @@ export function describeWorkerProtocol(app: FastifyInstance): void {
 }
 
 function describe(app: FastifyInstance): object {
-  const { paths = {}, ...rest } = app.swagger() as { paths?: Record<string, object>; info: object }
-  const own = Object.entries(paths).filter(([path]) => path.startsWith(`${prefix}/`))
-  return { ...rest, info: { ...rest.info, title: 'The worker protocol of Rivulet' }, paths: Object.fromEntries(own) }
+  const { info, ...rest } = describeApi(app, path => path.startsWith(`${prefix}/`))
+  return { ...rest, info: { ...info, title: 'The worker protocol of Rivulet' } }
 }

@@ -11,7 +11,8 @@ import { createClient, type ErrorReply } from '../support/platform/platform-clie
 import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-this-test'
-const env = { RIVULET_KEY: root, RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper, LOG_LEVEL: 'trace' }
+const secrets = { KEY_PEPPER: pepper, SECRETS_KEY: 'the-key-for-secrets-of-this-test' }
+const env = { RIVULET_KEY: root, RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', ...secrets, LOG_LEVEL: 'trace' }
 
 type Row = {
   /** Null for a public route. */
@@ -323,6 +324,24 @@ async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/schedules/')) return newSchedule(key)
   if (route.includes('/files/')) return newFile(key)
   return route.includes('/webhooks/') ? newWebhook(key) : taskFor(route, key)
+}
+
+/** A task whose turn asks for an approval. */
+async function askingTask(): Promise<string> {
+  const params = { steps: [{ ask: { name: 'go', title: 'May I?', holdMs: 0 } }] }
+  const { task } = JSON.parse((await ask('POST /v1/tasks', { key: own.key, body: { agent: 'scripted', params } })).body)
+  await until('the turn asks', async () => {
+    const { data } = JSON.parse((await ask('GET /v1/waits', { key: own.key, query: `?task=${task.id}` })).body)
+    return data.length > 0
+  })
+  return task.id
+}
+
+/** The same, where the call changes something only while a turn has not ended. */
+async function idToChange(route: string): Promise<string> {
+  if (!route.endsWith('/cancel')) return idFor(route)
+  const task = await waitingTask()
+  return route.includes('/responses/') ? `${task}.1.1` : task
 }
 
 async function turnOf(task: string): Promise<string> {
@@ -660,7 +679,7 @@ test('[input 32] the usage of one tenant is in no report of another, and only th
   ])
 })
 
-/** Calls that the audit log records. */
+/** Calls that the audit log records, with the entry of each. */
 const recorded = {
   'POST /v1/keys': 'key.created',
   'POST /v1/keys/{id}/rotate': 'key.rotated',
@@ -668,8 +687,17 @@ const recorded = {
   'POST /v1/tasks/{id}/tokens': 'token.created',
   'DELETE /v1/tasks/{id}/tokens': 'token.revoked',
   'POST /v1/tasks/{id}/waits/{wait}/answer': 'wait.answered',
+  'POST /v1/tasks/{id}/signals': 'signal.sent',
+  'POST /v1/tasks/{id}/fork': 'task.forked',
+  'POST /v1/tasks/{id}/retry': 'task.rewound',
+  'POST /v1/tasks/{id}/cancel': 'task.canceled',
+  'PATCH /v1/tasks/{id}': 'task.changed',
+  'PUT /v1/tasks/{id}/state': 'state.set',
+  'GET /v1/tasks/{id}/export': 'task.exported',
   'DELETE /v1/tasks/{id}': 'task.deleted',
+  'POST /openai/v1/responses/{id}/cancel': 'task.canceled',
   'DELETE /openai/v1/responses/{id}': 'task.deleted',
+  'POST /v1/files': 'file.created',
   'DELETE /v1/files/{id}': 'file.deleted',
   'POST /v1/schedules': 'schedule.created',
   'POST /v1/schedules/{id}/pause': 'schedule.paused',
@@ -678,13 +706,32 @@ const recorded = {
   'DELETE /v1/schedules/{id}': 'schedule.deleted',
   'POST /v1/webhooks': 'webhook.created',
   'PATCH /v1/webhooks/{id}': 'webhook.changed',
+  'POST /v1/webhooks/{id}/deliveries/{delivery}/retry': 'webhook.retried',
   'DELETE /v1/webhooks/{id}': 'webhook.deleted',
+  'POST /ag-ui/{agent}/threads/{thread}/cancel': 'task.canceled',
   'POST /a2a/{agent}/tasks/{task}': 'task.canceled',
   'PUT /v1/limits/{agent}': 'limits.set',
   'DELETE /v1/limits/{agent}': 'limits.removed',
   'PATCH /v1/agents/{name}': 'agent.resumed',
   'DELETE /v1/agents/{name}': 'agent.removed',
 } satisfies Record<string, AuditAction>
+
+/** Calls that send an input to a task, new or not, which has it; what else such a call does, the test below checks. The last one reads. */
+const unrecorded = [
+  ...[
+    'POST /v1/tasks',
+    'POST /v1/tasks/{id}/turns',
+    'POST /openai/v1/responses',
+    'POST /openai/v1/chat/completions',
+    'POST /ag-ui/{agent}',
+  ],
+  ...['POST /a2a/{agent}', 'POST /a2a/{agent}/message:send', 'POST /a2a/{agent}/message:stream', 'POST /mcp', 'POST /v1/events'],
+]
+
+test('[input 69] the audit log records every call that changes something, but for those that send an input', () => {
+  const changing = guarded.filter(([route, { scope }]) => scope !== 'worker' && !route.startsWith('GET ')).map(([route]) => route)
+  expect([...Object.keys(recorded).filter(route => !route.startsWith('GET ')), ...unrecorded].sort()).toEqual(changing.sort())
+})
 
 test('[input 69] the audit log has one entry for each change, with its caller, and shows a tenant its own alone', async () => {
   const admin = await makeKey('acme', ['admin'])
@@ -693,7 +740,7 @@ test('[input 69] the audit log has one entry for each change, with its caller, a
     JSON.parse((await ask('GET /v1/audit', { key, query: `?key=${admin.id}${query}` })).body).data
   const secrets: string[] = []
   for (const route of Object.keys(recorded)) {
-    const reply = await ask(route, { id: await idFor(route), body: rows[route]?.body, key: admin.key })
+    const reply = await ask(route, { id: await idToChange(route), body: rows[route]?.body, key: admin.key })
     expect([route, reply.status]).toEqual([route, rows[route]?.status])
     secrets.push(/"secret":"([^"]+)"/.exec(reply.body)?.[1] ?? admin.key)
   }
@@ -704,22 +751,65 @@ test('[input 69] the audit log has one entry for each change, with its caller, a
   // Neither a change that is refused nor one that changes nothing has an entry.
   await ask('DELETE /v1/tasks/{id}', { id: randomUUID(), key: admin.key })
   await ask('POST /v1/tasks/{id}/cancel', { id: task, body: {}, key: admin.key })
-  const expected = [...Object.values(recorded), 'token.created', 'task.canceled', 'task.canceled']
+  await ask('POST /v1/tasks/{id}/turns', { id: interrupted, body: { input: 'now', secrets: { TOKEN: 'a-secret-value' } }, key: admin.key })
+  await ask('POST /v1/tasks', { body: { agent: 'echo', secrets: { TOKEN: 'a-secret-value' }, start: false }, key: admin.key })
+  const asking = await askingTask()
+  await ask('POST /v1/tasks/{id}/turns', { id: asking, body: { input: 'now', ifBusy: 'decline' }, key: admin.key })
+  const previous = `${await newTask()}.1.1`
+  const next = { model: 'echo', input: 'more', background: true, previous_response_id: previous }
+  for (const _ of ['continues', 'forks']) await ask('POST /openai/v1/responses', { body: next, key: admin.key })
+  const later = [
+    'token.created',
+    'task.canceled',
+    'task.canceled',
+    'task.rewound',
+    'secrets.set',
+    'secrets.set',
+    'wait.answered',
+    'task.forked',
+  ]
+  const expected = [...Object.values(recorded), ...later]
   const entries = await until('all entries can be read', async () => {
     const found = await read(admin.key, '')
     return found.length >= expected.length && found
   })
   expect(entries.map(({ action }) => action)).toEqual(expected.toReversed())
   for (const { tenant, key, address } of entries) expect([tenant, key, address]).toEqual(['acme', admin.id, '127.0.0.1'])
-  expect(entries[0]).toMatchObject({ via: 'key', target: interrupted, details: { scope: 'interrupt' } })
-  expect(entries[1]).toMatchObject({ via: 'token', target: task, details: { scope: 'all' } })
-  expect(entries[3]).toMatchObject({ via: 'key', target: idle })
-  for (const secret of secrets) expect(JSON.stringify(entries)).not.toContain(secret)
+  expect(entries[0]).toMatchObject({ target: previous.slice(0, 36), details: { fork: expect.any(String) } })
+  expect(entries[1]).toMatchObject({ target: asking, details: { action: 'decline', turn: 1 } })
+  expect(entries[4]).toMatchObject({ target: interrupted, details: { discarded: 1 } })
+  expect(entries[5]).toMatchObject({ via: 'key', target: interrupted, details: { scope: 'interrupt' } })
+  expect(entries[6]).toMatchObject({ via: 'token', target: task, details: { scope: 'all' } })
+  expect(entries[8]).toMatchObject({ via: 'key', target: idle })
+  for (const secret of [...secrets, 'a-secret-value']) expect(JSON.stringify(entries)).not.toContain(secret)
   expect(await read(admin.key, `&limit=3&cursor=${entries[0]?.id}`)).toEqual(entries.slice(1, 4))
   expect(await read(admin.key, '&action=key.revoked')).toHaveLength(1)
   expect(await read(other.key, '')).toEqual([])
   expect(await read(root, '&tenant=acme')).toEqual(entries)
   expect(codeOf(await ask('GET /v1/audit', { key: other.key, query: '?tenant=acme' }))).toEqual([403, 'forbidden'])
+})
+
+test('[input 69] requests of a key that are refused are one entry of its tenant a minute and code, with their number', async () => {
+  const { id, key } = await makeKey('acme', ['tasks:read'])
+  const admin = narrow.get('admin')?.key
+  const calls = 20
+  for (let call = 0; call < calls; call += 1) expect((await ask('POST /v1/keys', { key, body: { name: 'made' } })).status).toBe(403)
+  const read = async (reader: string | undefined, query: string): Promise<AuditEntry[]> =>
+    JSON.parse((await ask('GET /v1/audit', { key: reader, query: `?action=request.refused${query}` })).body).data
+  const entries = await until('the entry can be read', async () => {
+    const found = await read(admin, `&key=${id}`)
+    return found.length > 0 && found
+  })
+  const route = 'POST /v1/keys'
+  expect(entries).toMatchObject([{ tenant: 'acme', target: 'forbidden', via: 'key', key: id, details: { routes: [route] } }])
+  expect(entries[0]?.details.count).toBeLessThanOrEqual(calls)
+  // Without a valid key, the tenant is unknown.
+  const unknown = await until('the entry can be read', async () => {
+    const found = await read(root, '&target=unauthorized')
+    return found.length > 0 && found
+  })
+  expect(unknown[0]).toMatchObject({ via: 'none', address: '127.0.0.1' })
+  expect([unknown[0]?.tenant, await read(admin, '&target=unauthorized')]).toEqual([undefined, []])
 })
 
 test('[input 32] a key for all tenants has its entry in the installation’s audit log, which the root key alone reads', async () => {

@@ -8,6 +8,7 @@ import {
   activitySchema,
   agentSchema,
   attemptSchema,
+  auditActions,
   auditEntrySchema,
   authorSchema,
   callerSchema,
@@ -75,6 +76,11 @@ describe('calls', () => {
     const told = Array.from(new Set([...own, ...Array.from(open, ([, call = '']) => call)]), call => ({ call }))
     expect(sorted(told)).toEqual(sorted(known.filter(({ scope }) => scope === 'worker').map(({ call }) => ({ call }))))
   })
+})
+
+test('each action of the audit log is in its table', () => {
+  const told = rowsUnder(readText('docs/security.md'), 'action').flatMap(([actions = '']) => namesIn(actions))
+  expect(told.sort()).toEqual([...auditActions].sort())
 })
 
 describe('events', () => {

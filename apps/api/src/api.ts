@@ -28,6 +28,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { createKeyCheck } from './access/key-check.ts'
 import { shareLimits } from './access/limit-sharing.ts'
 import { createOpenStreams } from './access/open-streams.ts'
+import { Refusals } from './access/refusals.ts'
 import { createTaskTokens } from './access/task-token.ts'
 import { createTokenBuckets } from './access/token-bucket.ts'
 import { createTokenRevocations } from './access/token-revocations.ts'
@@ -185,10 +186,16 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'closed streams of revoked or expired keys or tokens'),
     onError: error => logger.warn({ err: error }, 'could not check the keys of open streams'),
   })
+  const refusals = new Refusals({
+    db,
+    onEntry: () => metrics.auditEntries.inc({ action: 'request.refused' }),
+    onError: error => logger.warn({ err: error }, 'could not write refused requests to the audit log'),
+  })
   const services: Services = {
     config,
     access: { keys, tokens, revocations, rates, onLimit, isWithin: createReachCheck(databaseFor) },
     streams,
+    refusals,
     capacity,
     backlog,
     db,
@@ -311,6 +318,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await internalApp?.close()
     await started.catch(() => {})
     await Promise.all([reconciler?.stop(), webhooks?.stop(), schedules?.stop()])
+    await refusals.close()
     await capacity.close()
     await backlog.close()
     await relay.idle()

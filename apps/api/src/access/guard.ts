@@ -57,6 +57,8 @@ export function guardRoutes(
       reply.header('www-authenticate', 'Bearer')
       throw new RivuletError('unauthorized', 'A valid key is required: Authorization: Bearer <key>')
     }
+    // Also for what records a request that is refused below.
+    request.principal = principal
     const isWorker = access?.scope === 'worker'
     const isFree = isWorker ? isInstallations(principal) : !isLimited(principal)
     const empty = isFree ? null : rates.take(isWorker ? workerBuckets(principal) : bucketsOf(principal))
@@ -69,7 +71,6 @@ export function guardRoutes(
     }
     if (!access || !isAllowed(principal, access, request))
       throw new RivuletError('forbidden', 'This key or token does not have the required scope')
-    request.principal = principal
   })
   // After validation, which has normalised the ids.
   scope.addHook('preHandler', async ({ principal, routeOptions: { url = '', config }, params }) => {

@@ -17,6 +17,7 @@ import { rejectFrames } from './page-headers.ts'
 import { allowOrigins } from './requests/cors.ts'
 import { checkFileReferences } from './requests/files/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
+import { recordRefusals } from './requests/refused.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { hideContents } from './requests/visible-body.ts'
 import { a2aHostRoute, a2aRoutes } from './routes/a2a/a2a.ts'
@@ -118,6 +119,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   acceptJsonOnly(app, config.limits)
   handleErrors(app)
   countRequests(app, services.metrics)
+  recordRefusals(app, services.refusals)
   let sendPage: ConsolePage | null = null
   app.setNotFoundHandler((request, reply) => (sendPage && wantsPage(request) ? sendPage(reply.status(404)) : notFound(request, reply)))
 

@@ -3,6 +3,7 @@ import type { LogAnnouncer, LogWriter, TurnLogReader } from '@rivulet/broker'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { Access } from '../access/guard.ts'
 import type { OpenStreams } from '../access/open-streams.ts'
+import type { Refusals } from '../access/refusals.ts'
 import type { Config } from '../config.ts'
 import type { FeedFollowers } from '../feed/feed-stream.ts'
 import type { Files } from '../files/files.ts'
@@ -30,6 +31,8 @@ export type Services = {
   /** Checks keys and tokens. */
   access: Access
   streams: OpenStreams
+  /** Requests that were refused, for the audit log. */
+  refusals: Refusals
   /** Whether there is room for new work. */
   capacity: Capacity
   /** For what the server does of its own accord. */

@@ -1,4 +1,4 @@
-/** An entry of the audit log: one change of access, or one that takes something away, and its caller. It has no content of tasks. */
+/** An entry of the audit log: a change, an export, or requests that were refused, and the caller. It has no content of tasks. */
 import { z } from 'zod'
 import { jsonObjectSchema } from '../values/json-schema.ts'
 import { nameSchema } from './ids.ts'
@@ -10,7 +10,14 @@ export const auditActions = [
   'token.created',
   'token.revoked',
   'task.canceled',
+  'task.changed',
+  'task.forked',
+  'task.rewound',
+  'task.exported',
   'task.deleted',
+  'state.set',
+  'signal.sent',
+  'file.created',
   'file.deleted',
   'schedule.created',
   'schedule.paused',
@@ -29,6 +36,7 @@ export const auditActions = [
   'agent.paused',
   'agent.resumed',
   'agent.removed',
+  'request.refused',
 ] as const
 export const auditActionSchema = z.enum(auditActions)
 
@@ -38,10 +46,10 @@ export const auditEntrySchema = z.object({
   /** Absent for a change of the installation: a key for all tenants. */
   tenant: nameSchema.optional(),
   action: auditActionSchema,
-  /** The id of what changed: a key, a task, a file, a schedule, a webhook; the name of an agent. */
+  /** The id of what changed: a key, a task, a file, a schedule, a webhook; the name of an agent; the code of a refusal. */
   target: z.string(),
-  /** How the caller proved itself. `open`: the API requires no key. `database`: a command on the database itself. */
-  via: z.enum(['key', 'token', 'open', 'database']),
+  /** How the caller proved itself. `open`: the API requires no key. `database`: a command on the database itself. `none`: it did not. */
+  via: z.enum(['key', 'token', 'open', 'database', 'none']),
   /** The id of the key, also of the key that a token was created with. */
   key: z.string().optional(),
   /** Of the token. */

@@ -14,6 +14,7 @@ import { type Accepted, type AcceptedTurn, createTask } from '../../store/tasks/
 import { storeSecrets } from '../../store/tasks/task-secrets.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import type { Services } from '../services.ts'
+import { changesBy, createAudit } from './audited.ts'
 import { earlierResponse, keyOf, respondOnce } from './idempotent.ts'
 import { startRequestSpan } from './request-span.ts'
 
@@ -27,10 +28,10 @@ export type AcceptedWork = {
 
 export type AcceptWork = ReturnType<typeof createAcceptWork>
 
-export function createAcceptWork(
-  { databaseFor, acceptance, backlog, capacity, relay, announcing, waiting, metrics, tracer, vault, config: { limits } }: Services,
-  log: FastifyBaseLogger,
-) {
+export function createAcceptWork(services: Services, log: FastifyBaseLogger) {
+  const { databaseFor, acceptance, backlog, capacity, relay, announcing, waiting, metrics, tracer, vault } = services
+  const { limits } = services.config
+  const { note } = createAudit(services)
   return { requireShare, accept, commitTask, commitTurn }
 
   /** A request that is repeated under its key has its share already. */
@@ -79,7 +80,9 @@ export function createAcceptWork(
         const work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent, inputMetadata)
         const { task, turn, isNew, isQueued } = work
         // With a task that exists already, they are those of its next turn, like params.
-        if (sealed && (isNew || isQueued)) await storeSecrets(tx, task, isNew ? null : turn, sealed)
+        if (!sealed || !(isNew || isQueued)) return work
+        await storeSecrets(tx, task, isNew ? null : turn, sealed)
+        await note(request, { action: 'secrets.set', target: task.id })(tx)
         return work
       },
       ({ task, turn, isNew }) => ({ status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }),
@@ -102,6 +105,7 @@ export function createAcceptWork(
     const commitOnce = async (tx: Transaction) => {
       work = await commit(tx)
       if (work.isQueued) await capacity.admit(tx, request.principal.tenant)
+      for (const change of changesBy(work)) await note(request, change)(tx)
       return respond(work)
     }
     const response = await respondOnce(databaseFor(request.principal.tenant), request, commitOnce, { task: held })

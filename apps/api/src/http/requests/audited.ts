@@ -1,8 +1,10 @@
 /** The audit log's view of a request: its caller, and the entries of the changes that it makes. */
 import type { TaskId, Turn } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
+import type { Principal } from '../../access/principal.ts'
 import { type AuditCaller, type AuditedChange, type AuditNote, type Auditor, insertAudit } from '../../store/access/audit.ts'
 import type { Database, Transaction } from '../../store/connection/database.ts'
+import type { Accepted, AcceptedTurn } from '../../store/tasks/accept/create-task.ts'
 import type { Services } from '../services.ts'
 
 export function createAudit({ metrics }: Pick<Services, 'metrics'>) {
@@ -29,6 +31,17 @@ export function createAudit({ metrics }: Pick<Services, 'metrics'>) {
   }
 }
 
+/** What new work changes besides: the conversation that it forks or cuts, and the questions that it declines. */
+export function changesBy({ task, turn, isNew, isQueued, ...work }: Accepted | AcceptedTurn): AuditedChange[] {
+  if (isNew && task.parent !== null) return [{ action: 'task.forked', target: task.parent, details: { fork: task.id } }]
+  const declined = 'declined' in work ? work.declined : undefined
+  const from = isQueued ? turn.discardsFrom : null
+  return [
+    ...(from === null ? [] : [{ action: 'task.rewound' as const, target: task.id, details: { discarded: from } }]),
+    ...(declined ? [{ action: 'wait.answered' as const, target: task.id, details: { turn: declined.number, action: 'decline' } }] : []),
+  ]
+}
+
 /** For the routes that cancel one turn. */
 export function turnCancel({ task, number }: Pick<Turn, 'task' | 'number'>) {
   return { action: 'task.canceled', target: task, details: { turn: number } } as const
@@ -39,7 +52,10 @@ export function interruption(task: TaskId) {
   return { action: 'task.canceled', target: task, details: { scope: 'interrupt' } } as const
 }
 
-function callerOf({ principal: { key, token }, ip: address }: FastifyRequest): AuditCaller {
+/** Also of a request that the guard has refused before it knew its caller. */
+export function callerOf({ principal, ip: address }: Pick<FastifyRequest, 'ip'> & { principal?: Principal }): AuditCaller {
+  if (!principal) return { via: 'none', address }
+  const { key, token } = principal
   const via = token ? 'token' : key === null ? 'open' : 'key'
   return { via, ...(key !== null && { key }), ...(token?.subject && { subject: token.subject }), address }
 }

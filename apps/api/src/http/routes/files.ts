@@ -30,7 +30,11 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
       const response = await respondOnce(
         databaseFor(tenant),
         request,
-        async tx => ({ status: 201, body: { file: toFile(await files.complete(tx, file)) } as Json }),
+        async tx => {
+          const completed = await files.complete(tx, file)
+          await note(request, { action: 'file.created', target: file.id, details: { size } })(tx)
+          return { status: 201, body: { file: toFile(completed) } as Json }
+        },
         { body: said },
       )
       if (response.replayed) await files.discard(file)

@@ -30,6 +30,8 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
     const sealed = secrets && vault.seal(tenant, secrets)
     const task = await taskTransaction(databaseFor(tenant), id, async tx => {
       const changed = await changeTask(tx, request.principal, id, changes, limits.bodyBytes)
+      const fields = Object.keys(changes)
+      if (fields.length > 0) await note(request, { action: 'task.changed', target: id, details: { fields } })(tx)
       if (sealed) await storeSecrets(tx, changed, null, sealed)
       else if (secrets === null) await removeSecrets(tx, changed)
       if (secrets !== undefined) await note(request, { action: sealed ? 'secrets.set' : 'secrets.removed', target: id })(tx)
@@ -51,10 +53,12 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
     return sendResponse(reply, response)
   })
 
-  serve(scope, tasks.exportTask, async ({ params: { id }, principal }, reply) => {
-    const { tenant, token } = principal
-    const db = databaseFor(principal)
+  serve(scope, tasks.exportTask, async (request, reply) => {
+    const { id } = request.params
+    const { tenant, token } = request.principal
+    const db = databaseFor(request.principal)
     await requireTask(db, tenant, id)
+    await databaseFor(tenant).transaction(note(request, { action: 'task.exported', target: id }))
     const lines = exportTask(db, tenant, id, row => (token ? toTurn(row) : toFullTurn(row)))
     return sendLines(reply, lines)
   })

@@ -62,7 +62,9 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
         if (body.ifBusy === 'interrupt')
           begun = await ending.beginInterrupt(tx, request.principal, id, note(request, interruption(id)), body.after === undefined)
         const work = await createTurn(tx, request.principal, id, body, limits.queuedTurns, traceparent)
-        if (sealed) await storeSecrets(tx, work.task, work.turn, sealed)
+        if (!sealed) return work
+        await storeSecrets(tx, work.task, work.turn, sealed)
+        await note(request, { action: 'secrets.set', target: id })(tx)
         return work
       },
       ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),

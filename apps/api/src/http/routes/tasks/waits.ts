@@ -62,7 +62,9 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
     let turn: TurnRow | null = null
     const send = async (tx: Transaction) => {
       turn = await sendSignal(tx, request.principal, id, request.body)
-      return { status: 202, body: { status: turn ? 'delivered' : 'kept' } }
+      const status = turn ? 'delivered' : 'kept'
+      await note(request, { action: 'signal.sent', target: id, details: { name: request.body.name, status } })(tx)
+      return { status: 202, body: { status } }
     }
     const response = await respondOnce(databaseFor(tenant), request, send, { task: id })
     if (turn) await waiting.changed(turn)

@@ -1,0 +1,62 @@
+/** The audit entries of refused requests, in a real database. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openStore } from '../../test/open-store.ts'
+import type { DatabaseHandle } from '../store/connection/database.ts'
+import { audit } from '../store/schema.ts'
+import { type Refusal, Refusals } from './refusals.ts'
+
+let store: DatabaseHandle
+let refusals: Refusals
+let errors: unknown[]
+beforeEach(async () => {
+  store = await openStore()
+  errors = []
+  refusals = new Refusals({ db: store.db, onEntry: () => {}, onError: error => errors.push(error) })
+})
+afterEach(async () => {
+  await refusals.close()
+  await store.close()
+})
+
+const refusal = (subject: string, code: Refusal['code'] = 'forbidden', tenant = 'acme'): Refusal => ({
+  ...{ tenant, code, route: 'POST /v1/tasks' },
+  caller: { via: 'token', key: 'k', subject, address: '127.0.0.1' },
+})
+
+const entries = () => store.db.select().from(audit)
+const countOf = (rows: { details: { count?: unknown } }[]) => rows.reduce((sum, { details }) => sum + Number(details.count), 0)
+
+test('a flood of one caller is one entry for each code, and a second one for what came after it', async () => {
+  for (let request = 0; request < 1_000; request += 1) refusals.add(refusal('anna', request % 2 ? 'forbidden' : 'rate_limited'))
+  await refusals.write()
+  expect((await entries()).map(({ target, details }) => [target, details]).sort()).toEqual([
+    ['forbidden', { count: 500, routes: ['POST /v1/tasks'] }],
+    ['rate_limited', { count: 500, routes: ['POST /v1/tasks'] }],
+  ])
+  for (let request = 0; request < 10; request += 1) refusals.add(refusal('anna'))
+  await refusals.write()
+  expect(await entries()).toHaveLength(2)
+  await refusals.write({ all: true })
+  expect([(await entries()).length, countOf(await entries())]).toEqual([3, 1_010])
+})
+
+test('a flood of a thousand callers of one tenant has a bounded number of entries, counts each request, and leaves room for another tenant', async () => {
+  for (let caller = 0; caller < 1_000; caller += 1) refusals.add(refusal(`person ${caller}`))
+  refusals.add(refusal('ben', 'forbidden', 'rival'))
+  await refusals.write()
+  const rows = await entries()
+  const shared = rows.filter(({ subject }) => subject === null)
+  expect([rows.length, countOf(rows)]).toEqual([52, 1_001])
+  expect(shared).toMatchObject([{ tenant: 'acme', via: 'token', key: null, address: null, details: { count: 950 } }])
+  expect(rows.filter(({ tenant }) => tenant === 'rival')).toMatchObject([{ subject: 'ben', details: { count: 1 } }])
+})
+
+test('what Postgres did not take is written later', async () => {
+  await store.db.execute('alter table audit rename to audit_away')
+  refusals.add(refusal('anna'))
+  await refusals.write()
+  expect(errors).toHaveLength(1)
+  await store.db.execute('alter table audit_away rename to audit')
+  await refusals.write({ all: true })
+  expect((await entries()).map(({ details }) => details)).toEqual([{ count: 1, routes: ['POST /v1/tasks'] }])
+})

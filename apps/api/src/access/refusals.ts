@@ -1,0 +1,94 @@
+/**
+ * The audit entries of refused requests: without a valid key, without the right, above a rate or a quota. A flood is one entry a minute for each caller and
+ * code, with their number, and the callers of a tenant beyond `maxCallers` share one. A process that is killed loses the numbers that it has not written.
+ */
+import type { ErrorCode } from '@rivulet/protocol'
+import { type AuditCaller, insertAudit } from '../store/access/audit.ts'
+import type { Database } from '../store/connection/database.ts'
+import type { Tenant } from '../store/connection/tenant.ts'
+import { createTally } from './tally.ts'
+
+const roundMs = 1_000
+const entryMs = 60_000
+/** While Postgres is unavailable. */
+const retryMs = 10_000
+const maxCallers = 50
+const maxRoutes = 10
+
+/** `tenant` is `everyTenant` for a caller that is unknown: the entry is the installation's. */
+export type Refusal = { tenant: Tenant; caller: AuditCaller; code: ErrorCode; route: string }
+type Group = Omit<Refusal, 'route'> & { count: number; routes: Set<string>; nextAt: number }
+type Deps = { db: Database; onEntry: () => void; onError: (error: unknown) => void }
+
+export class Refusals {
+  readonly #groups = new Map<string, Group>()
+  readonly #callers = createTally()
+  readonly #deps: Deps
+  readonly #clock: NodeJS.Timeout
+  #writing: Promise<void> = Promise.resolve()
+  #retryAt = Number.NEGATIVE_INFINITY
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+    this.#clock = setInterval(() => this.write(), roundMs)
+    this.#clock.unref()
+  }
+
+  add({ tenant, caller, code, route }: Refusal): void {
+    const own = JSON.stringify([tenant, code, caller])
+    const isShared = !this.#groups.has(own) && this.#callers.countOf(tenant) >= maxCallers
+    const group = this.#groupOf(isShared ? JSON.stringify([tenant, code]) : own, {
+      tenant,
+      code,
+      caller: isShared ? { via: caller.via } : caller,
+    })
+    group.count += 1
+    if (group.routes.size < maxRoutes) group.routes.add(route)
+  }
+
+  /** Writes what is due, in one transaction. @param all also what has an entry of this minute */
+  write({ all = false } = {}): Promise<void> {
+    this.#writing = this.#writing.then(() => this.#writeDue(all))
+    return this.#writing
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#clock)
+    await this.write({ all: true })
+  }
+
+  #groupOf(name: string, of: Omit<Refusal, 'route'>): Group {
+    const known = this.#groups.get(name)
+    if (known) return known
+    const group = { ...of, count: 0, routes: new Set<string>(), nextAt: Number.NEGATIVE_INFINITY }
+    this.#groups.set(name, group)
+    this.#callers.add(of.tenant)
+    return group
+  }
+
+  async #writeDue(all: boolean): Promise<void> {
+    const now = performance.now()
+    if (!all && now < this.#retryAt) return
+    for (const [name, { tenant, count, nextAt }] of this.#groups) {
+      if (count > 0 || now < nextAt) continue
+      this.#groups.delete(name)
+      this.#callers.remove(tenant)
+    }
+    const due = Array.from(this.#groups.values()).filter(({ count, nextAt }) => count > 0 && (all || now >= nextAt))
+    if (due.length === 0) return
+    const taken = due.map(group => ({ group, count: group.count, routes: [...group.routes] }))
+    try {
+      await this.#deps.db.transaction(async tx => {
+        for (const { group, count, routes } of taken)
+          await insertAudit(tx, group.tenant, group.caller, { action: 'request.refused', target: group.code, details: { count, routes } })
+      })
+    } catch (error) {
+      this.#retryAt = now + retryMs
+      return this.#deps.onError(error)
+    }
+    for (const { group, count } of taken) {
+      Object.assign(group, { count: group.count - count, routes: new Set<string>(), nextAt: now + entryMs })
+      this.#deps.onEntry()
+    }
+  }
+}

@@ -1,47 +1,120 @@
-/** Nothing that a task contains stays after it was removed: every table is searched for a mark. */
+/** Nothing that a task contains stays after it was removed, whichever way: every table, and every key and value of Redis, is searched for a mark. */
+import { createHash } from 'node:crypto'
+import type { Wait } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import { createClient } from '../support/platform/platform-client.ts'
+import { type Accepted, createClient, type Reply } from '../support/platform/platform-client.ts'
+import { storedTexts } from '../support/platform/stored-texts.ts'
 import { until } from '../support/until.ts'
 
 const mark = 'mark-of-a-removed-task'
+/** As Postgres shows bytes. */
+const markInHex = Buffer.from(mark).toString('hex')
+const env = { SECRETS_KEY: 'a key for the secrets of this test', WEBHOOK_ALLOW_PRIVATE: 'on' }
 
 let platform: Platform
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ env })
 })
 afterAll(() => platform.close())
 
-/** Responses of every call that keeps one under an Idempotency-Key have the mark. */
-async function markedTask(): Promise<string> {
-  const client = createClient(() => platform.url)
+/** A task with the mark in all that it can have, and in the stored response of each call that keeps one under an Idempotency-Key. */
+async function markedTask({ url }: Platform, onEnd = 'http://127.0.0.1:9'): Promise<string> {
+  const client = createClient(() => url)
+  const uploaded = await upload(url)
   const name = `${mark} ${crypto.randomUUID()}`
-  const body = { agent: 'echo', input: mark, params: { mark }, metadata: { mark }, name }
+  const steps = [
+    { full: { index: 0, content: { type: 'text', text: mark } } },
+    // Beyond what a row keeps, so it is a file.
+    { full: { index: 1, content: { type: 'data', data: { mark, padding: 'x'.repeat(300_000) } } } },
+    { custom: { name: mark, data: { mark } } },
+    { state: { value: mark } },
+    { ask: { name: mark, title: mark, holdMs: 0 } },
+  ]
+  const input = [
+    { type: 'text', text: mark },
+    { type: 'media', mimeType: 'text/plain', file: uploaded },
+  ]
+  const params = { steps }
+  const body = { agent: 'scripted', input, params, metadata: { mark }, name, secrets: { MARK: mark }, onEnd }
   const { task } = await client.createTask(body)
-  await client.waitForEnd(task.id)
-  await client.insist('/v1/tasks', { agent: 'echo', name })
-  await client.addTurn(task.id, { input: mark, params: { mark } })
-  await client.waitForEnd(task.id)
-  await client.insist(`/v1/tasks/${task.id}/cancel`, {})
-  return task.id
+  const { id } = task
+  const wait = await until('the turn asks', async () => {
+    const { data } = (await client.get<{ data: Wait[] }>(`/v1/waits?task=${id}`)).body
+    return data[0]
+  })
+  const call = async (path: string, given: object) => {
+    const reply = await client.insist<Accepted>(`/v1/tasks/${id}${path}`, given)
+    expect([path, reply.status < 300]).toEqual([path, true])
+  }
+  await call('/signals', { name: mark, data: { mark } })
+  await call(`/waits/${wait.id}/answer`, { action: 'accept', content: { mark }, comment: mark })
+  await client.waitForEnd(id)
+  await client.insist('/v1/tasks', { agent: 'scripted', name })
+  await call('/retry', {})
+  await call('/cancel', { reason: mark })
+  await client.waitForEnd(id)
+  await upload(url, (await client.post<{ token: string }>(`/v1/tasks/${id}/tokens`, { can: 'send' })).body.token)
+  return id
 }
 
-async function tablesWithMark(): Promise<string[]> {
-  const { rows } = await platform.pg.query(`select tablename from pg_tables where schemaname = 'public'`)
-  const found = await Promise.all(
-    rows.map(async ({ tablename }: { tablename: string }) => {
-      const { rowCount } = await platform.pg.query(`select from ${tablename} as own where own::text like $1 limit 1`, [`%${mark}%`])
-      return rowCount ? tablename : null
-    }),
+/** With the mark in its name, its bytes, and the response that is kept under its key. */
+async function upload(url: string, token?: string): Promise<string> {
+  const headers = {
+    ...{ 'content-type': 'text/plain', 'idempotency-key': crypto.randomUUID() },
+    'x-filename': mark,
+    ...(token && { authorization: `Bearer ${token}` }),
+  }
+  const reply: Reply<{ file: { id: string; sha256: string } }> = await createClient(() => url).send('POST', '/v1/files', {
+    body: mark,
+    headers,
+  })
+  expect([reply.status, reply.body.file?.sha256]).toEqual([201, createHash('sha256').update(mark).digest('hex')])
+  return reply.body.file.id
+}
+
+async function placesWithMark(searched: Platform, ...others: string[]): Promise<string[]> {
+  const texts = [mark, markInHex, ...others]
+  return [...(await storedTexts(searched))].flatMap(([name, text]) =>
+    texts.some(one => text.includes(one) || name.includes(one)) ? name : [],
   )
-  return found.flatMap(table => table ?? []).sort()
 }
 
-test('after DELETE /v1/tasks/:id, no table has anything of the task, and Redis has no key of it', async () => {
-  const id = await markedTask()
-  expect(await tablesWithMark()).toEqual(expect.arrayContaining(['idempotency_keys', 'tasks', 'turns', 'messages']))
+const everywhere = ['table idempotency_keys', 'table tasks', 'table turns', 'table messages', 'table files', 'table file_chunks']
+
+test.each([
+  ['DELETE /v1/tasks/:id', (id: string) => `/v1/tasks/${id}`],
+  ['DELETE /openai/v1/responses/:id', (id: string) => `/openai/v1/responses/${id}.1.1`],
+])('after %s, neither Postgres nor Redis has anything of the task', async (_, pathOf) => {
+  const client = createClient(() => platform.url)
+  const isResponse = pathOf('').startsWith('/openai')
+  const id = isResponse ? await markedResponse() : await markedTask(platform)
+  expect(await placesWithMark(platform)).toEqual(expect.arrayContaining(isResponse ? everywhere.slice(0, 4) : everywhere))
   expect(JSON.stringify(await platform.log(id))).toContain(mark)
-  await createClient(() => platform.url).remove(id)
-  expect(await tablesWithMark()).toEqual([])
+  expect((await client.send('DELETE', pathOf(id))).status).toBeLessThan(300)
+  await until('nothing has the mark', async () => {
+    const places = await placesWithMark(platform)
+    return places.length === 0 || Promise.reject(new Error(`The mark is in ${places.join(', ')}`))
+  })
   await until('Redis has no key of it', async () => (await platform.redis.keys(`*${id}*`)).length === 0)
+})
+
+async function markedResponse(): Promise<string> {
+  const client = createClient(() => platform.url)
+  const { body } = await client.insist<{ id: string }>('/openai/v1/responses', {
+    ...{ model: 'echo', input: mark, metadata: { mark }, conversation: `${mark} ${crypto.randomUUID()}`, background: true },
+  })
+  const [id = ''] = body.id.split('.')
+  await client.waitForEnd(id)
+  return id
+}
+
+test('after the retention of a task, neither Postgres nor Redis has anything of it', async () => {
+  const retaining = await startPlatform({ env: { ...env, TASK_RETENTION_DAYS: String(5_000 / 86_400_000) } })
+  try {
+    const id = await markedTask(retaining)
+    await until('nothing has the mark', async () => (await placesWithMark(retaining, id)).length === 0, { timeoutMs: 60_000 })
+  } finally {
+    await retaining.close()
+  }
 })

@@ -3,7 +3,6 @@ import type { LogAnnouncer, LogWriter, TurnLogReader } from '@rivulet/broker'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { Access } from '../access/guard.ts'
 import type { OpenStreams } from '../access/open-streams.ts'
-import type { Refusals } from '../access/refusals.ts'
 import type { Config } from '../config.ts'
 import type { FeedFollowers } from '../feed/feed-stream.ts'
 import type { Files } from '../files/files.ts'
@@ -25,6 +24,8 @@ import type { TurnPolls } from '../turns/turn-polls.ts'
 import type { TurnUsage } from '../turns/turn-usage.ts'
 import type { TurnWaiting } from '../turns/turn-waiting.ts'
 import type { WorkerHints } from '../turns/worker-hints.ts'
+
+import type { Refusals } from './refusals.ts'
 
 export type Services = {
   config: Config

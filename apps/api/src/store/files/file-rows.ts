@@ -4,13 +4,13 @@
  */
 import type { File, FileId, TaskId } from '@rivulet/protocol'
 import { RivuletError } from '@rivulet/protocol'
-import { and, asc, count, eq, exists, gt, inArray, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, count, eq, exists, gt, inArray, isNotNull, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
 import type { AuditNote } from '../access/audit.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { lockQuota } from '../connection/quota-lock.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
-import { type FileStoreName, files, looseFiles, taskFiles } from '../schema.ts'
+import { type FileStoreName, files, looseFiles, taskFiles, tasks } from '../schema.ts'
 
 export type FileRow = typeof files.$inferSelect
 export type LooseFile = typeof looseFiles.$inferSelect
@@ -134,9 +134,11 @@ async function loosen(tx: Transaction, which: SQL | undefined): Promise<LooseFil
   return tx.insert(looseFiles).values(rows).returning()
 }
 
-/** Files that no task and no schedule has referred to within a day. */
+/** Files that no task and no schedule has referred to within a day, or before the task that they were uploaded for was removed. */
 export async function loosenUnused(db: Database, limit: number): Promise<number> {
-  const isUnused = and(eq(files.isUsed, false), lt(files.createdAt, msAgo(unusedMs)), notExists(references(db)))
+  const task = db.select({ id: tasks.id }).from(tasks).where(eq(tasks.id, files.uploadedFor))
+  const isLeft = and(isNotNull(files.uploadedFor), notExists(task))
+  const isUnused = and(eq(files.isUsed, false), or(isLeft, lt(files.createdAt, msAgo(unusedMs))), notExists(references(db)))
   return db.transaction(async tx => {
     const old = await tx.select({ id: files.id }).from(files).where(isUnused).limit(limit).for('update', { skipLocked: true })
     if (old.length === 0) return 0

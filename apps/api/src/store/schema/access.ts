@@ -88,5 +88,7 @@ export const idempotencyKeys = pgTable(
     index('idempotency_keys_created_at').on(table.createdAt),
     // The task that a response is about. With the task, a trigger removes its responses.
     index('idempotency_keys_task').on(sql`coalesce(body -> 'task' ->> 'id', body -> 'turn' ->> 'task', body -> 'wait' ->> 'task')`),
+    // The same for a file.
+    index('idempotency_keys_file').on(sql`(body -> 'file' ->> 'id')`),
   ],
 )

@@ -3,12 +3,10 @@
  * code, with their number, and the callers of a tenant beyond `maxCallers` share one. A process that is killed loses the numbers that it has not written.
  */
 import type { ErrorCode } from '@rivulet/protocol'
-import type { FastifyInstance } from 'fastify'
 import { createTally } from '../access/tally.ts'
 import { type AuditCaller, insertAudit } from '../store/access/audit.ts'
 import type { Database } from '../store/connection/database.ts'
-import { everyTenant, type Tenant } from '../store/connection/tenant.ts'
-import { callerOf } from './requests/audited.ts'
+import type { Tenant } from '../store/connection/tenant.ts'
 
 const roundMs = 1_000
 const entryMs = 60_000
@@ -93,21 +91,4 @@ export class Refusals {
       this.#deps.onEntry()
     }
   }
-}
-
-const refusalCodes: ReadonlySet<ErrorCode> = new Set(['unauthorized', 'forbidden', 'rate_limited', 'quota_exceeded', 'too_many_streams'])
-
-/** Of every route and protocol, by the route's pattern and never by the requested URL. */
-export function recordRefusals(app: FastifyInstance, recorded: Pick<Refusals, 'add'>): void {
-  app.addHook('onResponse', (request, reply, done) => {
-    const { errorCode: code } = reply
-    if (code && refusalCodes.has(code)) {
-      // Absent where the guard did not find out who calls.
-      const { ip, method, routeOptions } = request
-      const principal = request.principal as typeof request.principal | undefined
-      const caller = callerOf({ ip, ...(principal && { principal }) })
-      recorded.add({ tenant: principal?.tenant ?? everyTenant, caller, code, route: `${method} ${routeOptions.url ?? 'none'}` })
-    }
-    done()
-  })
 }

@@ -256,6 +256,7 @@ const toA2a = (method: string, params: (task: OwnedTask) => object) => async (ow
 const ofTurn = ({ turn: id }: OwnedTask) => ({ id })
 const ofA2a: Record<string, AimedCall> = {
   'GET /a2a/{agent}/.well-known/agent-card.json': shown(settings(`/a2a/${idleAgent}/.well-known/agent-card.json`)),
+  'GET /.well-known/agent-card.json': quiet(settings('/.well-known/agent-card.json')),
   'POST /a2a/{agent} SendMessage': shown(
     toA2a('SendMessage', task => ({ ...answering(task), configuration })),
     reads,

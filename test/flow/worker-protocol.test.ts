@@ -229,6 +229,37 @@ describe('updates', () => {
     ])
   })
 
+  test('[input 72] of two batches of one turn in a call are rejected', async () => {
+    const { begin } = await newWorker()
+    const { turn } = await begin()
+    const appends = [1, 2].map(first => ({ ...heldOf(turn), first, updates: [full(first - 1, 'twice')] }))
+    const reply = await call<ErrorReply>('append', { appends })
+    expect([reply.status, reply.body.error.code]).toEqual([400, 'validation_failed'])
+  })
+
+  test.each([-1, null, '0', 0.5, undefined])('[input 72] at the index %j of a turn that kept a message are refused', async index => {
+    const { begin, claim } = await newWorker()
+    const { task, turn } = await begin()
+    await append(turn, 1, [full(0, 'May I?')])
+    const wanted = { name: 'go', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 600_000 } }
+    const asked = await ask<{ waits: { id: string }[] }>('ask', { ...heldOf(turn), waits: [wanted] })
+    await ask<Place>('park', { ...heldOf(turn), last: 1 })
+    await createClient(() => platform.url).post(`/v1/tasks/${task}/waits/${asked.waits[0]?.id}/answer`, { action: 'accept' })
+    const resumed = await claim()
+    for (const update of [{ ...delta(0, 'more'), index }, { ...done(0), index }, { ...full(0, 'x'), index }])
+      expect(await append(resumed, 1, [update])).toMatchObject({ result: 'invalid', next: 1, at: 1, error: { code: 'bad_event' } })
+    expect(await append(resumed, 1, [{ ...delta(0, 'more'), delta: 'no delta' }])).toMatchObject({ result: 'invalid' })
+    expect(await append(resumed, 1, [full(0, 'May I?'), full(1, 'Thanks')])).toEqual({ result: 'ok', next: 3 })
+  })
+
+  test('[input 72] that end in half a character are rejected with the place', async () => {
+    const { begin } = await newWorker()
+    const { turn } = await begin()
+    const reply = await call<ErrorReply>('append', { appends: [{ ...heldOf(turn), first: 1, updates: [start(0, plain), delta(0, '\ud83d')] }] })
+    expect([reply.status, reply.body.error.code]).toEqual([400, 'invalid_characters'])
+    expect(JSON.stringify(reply.body.error.details)).toContain('/appends/0/updates/1/delta/text')
+  })
+
   test('[input 72] that are not UTF-8 are rejected', async () => {
     const { begin } = await newWorker()
     const { turn } = await begin()
@@ -354,6 +385,64 @@ test('an input that came meanwhile joins the turn', async () => {
   expect((await finish(turn, 2)).result).toBe('committed')
   expect((await platform.client.waitForEnd(task)).turns).toMatchObject([{ status: 'completed' }, { joinedTo: 1 }])
 })
+
+test('processes that take the appends of a turn in turns each read what the other has written, joined inputs included', async () => {
+  const { begin } = await newWorker()
+  const { task, turn } = await begin()
+  await platform.client.addTurn(task, { input: 'and this', ifBusy: 'inject' })
+  const { joined } = await ask<{ joined: { turn: number; inputs: unknown[] }[] }>('take', { ...heldOf(turn), after: 1 })
+  const [{ turn: number, inputs }] = joined as [{ turn: number; inputs: unknown[] }]
+  const batches = [
+    [{ type: 'join', turn: number, inputs }, start(1, plain)],
+    ...['a', 'b', 'c', 'd', 'e'].map(letter => [delta(1, letter)]),
+    [{ type: 'state', version: 1, value: { a: 1 } }, delta(1, 'f')],
+    [{ type: 'state', version: 2, patch: { b: 2 } }, delta(1, 'g')],
+    [delta(1, 'h'), done(1)],
+  ]
+  const last = await appendByTurns(turn, batches)
+  expect((await finish(turn, last)).result).toBe('committed')
+  expect(await textsOf(task)).toEqual(['abcdefgh'])
+  expect((await platform.client.detail(task)).state).toEqual({ version: 2, value: { a: 1, b: 2 } })
+  expect(await faultsOf(platform, task)).toEqual([])
+})
+
+test('processes that take the appends of a turn in turns do so for one that has parked and whose log was lost', async () => {
+  const { begin, claim } = await newWorker()
+  const { task, turn } = await begin()
+  await append(turn, 1, [full(0, 'May I?'), { type: 'state', version: 1, value: { a: 1 } }])
+  const wanted = { name: 'go', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 600_000 } }
+  const asked = await ask<{ waits: { id: string }[] }>('ask', { ...heldOf(turn), waits: [wanted] })
+  expect((await ask<Place>('park', { ...heldOf(turn), last: 2 })).result).toBe('parked')
+  await createClient(() => platform.url).post(`/v1/tasks/${task}/waits/${asked.waits[0]?.id}/answer`, { action: 'accept' })
+  const resumed = await claim()
+  await append(resumed, 1, [start(1, plain)])
+  await platform.redis.del(platform.keys.stream(task), platform.keys.state(task))
+  const lost = await append(resumed, 2, [delta(1, 'lost')], 1)
+  expect(lost).toMatchObject({ result: 'gap', next: 1, epoch: expect.any(Number) })
+  const moved = { ...resumed, epoch: lost.epoch ?? 0 }
+  const batches = [
+    [full(0, 'May I?'), start(1, plain), delta(1, 'a')],
+    ...['b', 'c', 'd'].map(letter => [delta(1, letter)]),
+    [{ type: 'state', version: 1, value: 'again' }, delta(1, 'e')],
+    [{ type: 'state', version: 2, patch: { b: 2 } }, delta(1, 'f')],
+    [delta(1, 'g')],
+  ]
+  const last = await appendByTurns(moved, batches)
+  expect((await finish(moved, last)).result).toBe('committed')
+  expect(await textsOf(task)).toEqual(['May I?', 'abcdefg'])
+  expect((await platform.client.detail(task)).state).toEqual({ version: 2, value: { a: 1, b: 2 } })
+  expect(await faultsOf(platform, task)).toEqual([])
+})
+
+/** The first batch goes to the first process, the next one to the second. Returns the number of the last update. */
+async function appendByTurns(turn: Held, batches: unknown[][]): Promise<number> {
+  let next = 1
+  for (const [i, updates] of batches.entries()) {
+    expect([i, await append(turn, next, updates, i % 2)]).toEqual([i, { result: 'ok', next: next + updates.length }])
+    next += updates.length
+  }
+  return next - 1
+}
 
 test('a child runs, and its messages can be read by its name', async () => {
   const { begin, agent, claim } = await newWorker()

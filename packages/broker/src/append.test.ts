@@ -51,7 +51,7 @@ describe('an append', () => {
     const logs = openLogs()
     const task = await openTurn(logs)
     const numbered = (first: number, last: number, ...data: string[]) => ({ ...notes(task, 2, first, ...data), last })
-    expect(await logs.writer.append([numbered(1, 2, 'a', 'b', 'c')])).toEqual(['ok'])
+    expect(await logs.writer.appendAt([numbered(1, 2, 'a', 'b', 'c')])).toEqual([{ result: 'ok', cursor: '2-4' }])
     expect(await logs.writer.append([numbered(3, 4)])).toEqual(['ok'])
     expect(await logs.reader.state(task)).toMatchObject({ cursor: '2-4', number: 4 })
     expect(await logs.writer.append([numbered(3, 4, 'd')])).toEqual(['duplicate'])

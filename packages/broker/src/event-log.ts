@@ -5,7 +5,7 @@
  * with the cursor before it, and read older entries from the stream. The scripts reject a writer with an older epoch, and never continue a log
  * that may have lost entries under the same epoch.
  */
-import { type AppendResult, type Cursor, defaultLimits, type Event, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
+import { type AppendResult, type Cursor, defaultLimits, type Event, formatCursor, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
 import { type ByteText, charsOf, cutByteText, readByteText } from './byte-text.ts'
 import { type Channels, publish } from './channels.ts'
 import type { RedisConnection } from './connections.ts'
@@ -21,6 +21,9 @@ export type AnnounceResult = 'ok' | 'missing' | 'fenced' | 'gap'
  * numbers up to it, however many entries they are, and are written only right after number `first - 1`.
  */
 export type Append = { task: TaskId; epoch: number; first: number; last?: number; entries: readonly EncodedEvent[] }
+
+/** `cursor`: of the last entry in the epoch, if they were written. */
+export type Appended = { result: 'ok'; cursor: Cursor } | { result: Exclude<AppendResult, 'ok'> }
 
 export type EncodedEvent = { index: number | null; json: string }
 
@@ -87,12 +90,16 @@ const maxLogBytes = 8 * defaultLimits.turnBytes
 /** For workers, and for the API on behalf of workers without Redis. */
 export function createLogWriter({ redis, keys, maxBytes = maxLogBytes }: { redis: RedisConnection; keys: Keys; maxBytes?: number }) {
   const script = createScript(redis, 'append', { MAX_BYTES: String(maxBytes) })
-  return { append }
+  return { append, appendAt }
 
-  /** In a cluster, one call for each shard, because a script runs on one server. */
   async function append(appends: readonly Append[]): Promise<AppendResult[]> {
+    return (await appendAt(appends)).map(({ result }) => result)
+  }
+
+  /** With the cursor behind the entries. In a cluster, one call for each shard, because a script runs on one server. */
+  async function appendAt(appends: readonly Append[]): Promise<Appended[]> {
     if (!redis.isCluster) return appendTogether(appends)
-    const results = new Map<Append, AppendResult>()
+    const results = new Map<Append, Appended>()
     const shards = new Set(appends.map(({ task }) => keys.shardOf(task)))
     await Promise.all(
       Array.from(shards, async shard => {
@@ -100,10 +107,10 @@ export function createLogWriter({ redis, keys, maxBytes = maxLogBytes }: { redis
         for (const [i, result] of (await appendTogether(own)).entries()) results.set(own[i] as Append, result)
       }),
     )
-    return appends.map(one => results.get(one) ?? 'gap')
+    return appends.map(one => results.get(one) ?? { result: 'gap' })
   }
 
-  async function appendTogether(appends: readonly Append[]): Promise<AppendResult[]> {
+  async function appendTogether(appends: readonly Append[]): Promise<Appended[]> {
     const names: string[] = []
     const args: (string | number)[] = []
     for (const { task, epoch, first, last, entries } of appends) {
@@ -111,7 +118,11 @@ export function createLogWriter({ redis, keys, maxBytes = maxLogBytes }: { redis
       args.push(keys.channel(task), epoch, first, last ?? '', entries.length)
       for (const { index, json } of entries) args.push(index ?? '', json)
     }
-    return (await script.run(names, args)) as AppendResult[]
+    const results = (await script.run(names, args)) as (AppendResult | number)[]
+    return appends.map(({ epoch }, i) => {
+      const result = results[2 * i] as AppendResult
+      return result === 'ok' ? { result, cursor: formatCursor(epoch, results[2 * i + 1] as number) } : { result }
+    })
   }
 }
 

@@ -4,6 +4,7 @@ export { type Channels, createChannels } from './channels.ts'
 export { connectRedis, type RedisConnection, whenReady } from './connections.ts'
 export {
   type Append,
+  type Appended,
   type AppendResult,
   createLogAnnouncer,
   createLogReader,

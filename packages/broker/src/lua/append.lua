@@ -3,7 +3,7 @@
 -- KEYS  for each log: its stream, its state
 -- ARGV  for each log: channel, epoch, number of its first entry, number of the last one or '', count, then for each entry: message index or '',
 --       event as JSON. With a last number, the entries stand for all numbers up to it, and are written whole right after the number before the first
--- Returns the outcome for each log
+-- Returns two values for each log: the outcome, and the number of its last entry in this epoch, which is 0 unless the outcome is ok
 --   ok         all entries are in the log now
 --   duplicate  all of them were there already: the command was sent twice
 --   gap        entries before these are missing, Redis restarted after the log was opened, or another program wrote to it: this epoch cannot
@@ -72,6 +72,6 @@ for log = 1, #KEYS / 2 do
       if #indexes > 0 then redis.call('@PUBLISH@', channel, table.concat(published, '\n')) end
     end
   end
-  results[log] = result
+  results[log * 2 - 1], results[log * 2] = result, result == 'ok' and tonumber(seq) or 0
 end
 return results

@@ -11,11 +11,13 @@ export type HalfCharacters = {
   /** The halves still held for a message that closes, each replaced by U+FFFD. */
   flush(index: number): TextDelta[]
   forget(index: number): void
+  /** Returns a function that undoes what was joined, flushed and forgotten since. */
+  mark(): () => void
 }
 
 export function createHalfCharacters(): HalfCharacters {
-  const held = new Map<number, Map<string, TextDelta>>()
-  return { join, flush, forget: index => held.delete(index) }
+  let held = new Map<number, Map<string, TextDelta>>()
+  return { join, flush, forget: index => held.delete(index), mark }
 
   function join(index: number, delta: TextDelta): TextDelta | null {
     const halves = held.get(index)
@@ -32,6 +34,13 @@ export function createHalfCharacters(): HalfCharacters {
     const halves = held.get(index)
     held.delete(index)
     return halves ? Array.from(halves.values(), half => ({ ...half, text: '\uFFFD' })) : []
+  }
+
+  function mark(): () => void {
+    const before = new Map(Array.from(held, ([index, halves]) => [index, new Map(halves)]))
+    return () => {
+      held = before
+    }
   }
 }
 

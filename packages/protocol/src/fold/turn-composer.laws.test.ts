@@ -60,6 +60,25 @@ test('a composer that adopts the events of another one continues in its place', 
   )
 })
 
+test('a composer that undoes what it has composed since a mark continues as if it had never composed it', () => {
+  fc.assert(
+    fc.property(attemptPlans, fc.nat(40), (plan, choice) => {
+      const { updates } = performed(plan)
+      const markedAt = choice % (updates.length + 1)
+      const composer = createTurnComposer(turn, { limits, now: () => 1_700_000_000_000 })
+      composedFrom(composer, updates.slice(0, markedAt))
+      const place = () => JSON.stringify([composer.messages(), composer.nextIndex(), composer.room(), composer.discarded()])
+      const before = place()
+      const undo = composer.mark()
+      const once = composedFrom(composer, updates.slice(markedAt))
+      undo()
+      expect(place()).toBe(before)
+      expect(composedFrom(composer, updates.slice(markedAt))).toEqual(once)
+    }),
+    runs,
+  )
+})
+
 test('every composed event can be stored: it is well formed, within the limits, and unchanged by a trip through JSON', () => {
   fc.assert(
     fc.property(taskPlans, plans => {

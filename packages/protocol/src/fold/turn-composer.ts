@@ -55,6 +55,8 @@ export type TurnComposer = {
   state(): State
   /** Takes an event that another composer of this turn has written. */
   adopt(event: Event): void
+  /** Returns a function that undoes all later changes. Its cost does not depend on the length of the output. It is called once at most. */
+  mark(): () => void
   /** How many bytes the turn may still say. */
   room(): number
   /** The events that close the open messages, in index order. */
@@ -81,7 +83,7 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   /** The state in the log, and whether this composer wrote it: then a patch of it can follow. */
   let toldState = { ...(turn.keptState ?? taskState), isOurs: false }
   /** The numbers of turns that have joined, by the index of their first message. */
-  const joins = new Map<number, number>()
+  let joins = new Map<number, number>()
   let recorded = 0
   let discarded = 0
   let bytes = kept.reduce((sum, { content, metadata }) => sum + utf8Length(JSON.stringify([content, metadata])), 0)
@@ -93,6 +95,7 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
     settleState: () => (toldState.version === taskState.version ? [] : tellState({ value: taskState.value })),
     state: () => taskState,
     adopt,
+    mark,
     room: () => limits.turnBytes - bytes,
     closeAll,
     rewrite: () => [
@@ -172,6 +175,15 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
     }
     bytes += sizeOfEvent(event)
     if (isMessageEvent(event)) record(event)
+  }
+
+  function mark(): () => void {
+    const before = { state, taskState, toldState, joins: new Map(joins), recorded, discarded, bytes }
+    const undoHalves = halves.mark()
+    return () => {
+      ;({ state, taskState, toldState, joins, recorded, discarded, bytes } = before)
+      undoHalves()
+    }
   }
 
   function joinAt(index: number): Event[] {

@@ -55,7 +55,7 @@ export const workerClaimBody = z.strictObject({
   /** Free slots of the worker. */
   max: z.int().min(1).max(100).default(1),
   /** How long to wait for a turn. */
-  waitMs: pollMs.default(0),
+  waitMs: pollMs.default(5_000),
 })
 
 /** A step that an earlier claim of the turn has finished. It is not run again. */
@@ -121,15 +121,16 @@ export const workerAppendBody = z.strictObject({
   appends: z
     .array(z.strictObject({ ...held, first: z.int().min(1), updates }))
     .min(1)
-    .max(1_000),
+    .max(1_000)
+    .refine(appends => new Set(appends.map(({ turn }) => turn)).size === appends.length, 'A call must have one append of a turn'),
 })
 /**
  * `ok`: written. `duplicate`: was written before. `gap`: go on from `next`, and under `epoch` if there is one. `fenced`: another worker has the turn.
- * `closed`: the turn has ended. `full`: the turn has no room for it. `invalid`: `error` names the fix of the update `at`. But for `ok` and `duplicate`,
- * nothing was written.
+ * `closed`: the turn has ended. `full`: the turn has no room for it. `invalid`: `error` names the fix of the update `at`.
+ * `unavailable`: send it again later, because the server could not find out whether it is written. In the other cases, nothing was written.
  */
 const appended = z.object({
-  result: z.enum(['ok', 'duplicate', 'gap', 'fenced', 'closed', 'full', 'invalid']),
+  result: z.enum(['ok', 'duplicate', 'gap', 'fenced', 'closed', 'full', 'invalid', 'unavailable']),
   /** The number of the next update. */
   next: number,
   epoch: z.int().optional(),

@@ -1,16 +1,17 @@
 /**
  * Composes the events of one turn from the updates of a worker that speaks the public protocol, and appends them.
  *
- * Its numbers count updates: the log keeps the number of the last one beside the events, and takes both or neither. So whatever this process knows can be
- * read from the log again, and any other API process may take the next append. A refused append leaves nothing behind: what was composed is dropped.
+ * Its numbers count updates: the log keeps the number of the last one beside the events, and takes both or neither. The composer has exactly what the log
+ * has up to the cursor: an append that is refused or not written is undone, and what another API process has appended is read from the cursor on.
  */
-import { type Append, type AppendResult, type EncodedEvent, encodeEvent, type LogReader } from '@rivulet/broker'
+import { type Append, type Appended, type AppendResult, type EncodedEvent, encodeEvent, type LogReader } from '@rivulet/broker'
 import {
   type ComposedTurn,
   type Cursor,
   createTurnComposer,
   type Event,
   formatCursor,
+  isMessageEvent,
   type Limits,
   type Message,
   RivuletError,
@@ -22,7 +23,7 @@ import { decodeEntry, readLog } from '../../log/log-fold.ts'
 
 export type CompositionDeps = {
   reader: LogReader
-  append: (append: Append) => Promise<AppendResult>
+  append: (append: Append) => Promise<Appended>
   limits: Pick<Limits, 'deltaBytes' | 'turnBytes' | 'jsonDepth'>
 }
 
@@ -49,8 +50,6 @@ export class TurnComposition {
   /** The number of the last update in the log, as far as it was read, and the cursor up to which it was read. */
   #number = 0
   #cursor: Cursor
-  /** How many entries after the cursor are of this composer itself. */
-  #own = 0
   #queue: Promise<unknown> = Promise.resolve()
 
   constructor(turn: ComposedTurn, epoch: number, deps: CompositionDeps) {
@@ -80,6 +79,11 @@ export class TurnComposition {
     })
   }
 
+  /** About how many bytes the turn has said, as of the last read or append. */
+  bytes(): number {
+    return this.#deps.limits.turnBytes - this.#composer.room()
+  }
+
   firstIndex(): number {
     return this.#turn.firstIndex
   }
@@ -104,38 +108,45 @@ export class TurnComposition {
     }
     const skipped = Math.min(this.#number + 1 - first, updates.length)
     const fresh = updates.slice(skipped)
-    const events: Event[] = []
-    for (const [i, update] of fresh.entries()) {
+    const undo = this.#composer.mark()
+    let isWritten = false
+    try {
+      const entries = this.#composeAll(fresh)
+      if (!Array.isArray(entries)) return entries
+      const written = await this.#write(entries, fresh.length)
+      isWritten = written === 'ok'
+      if (written === 'ok') return { result: fresh.length === 0 && skipped > 0 ? 'duplicate' : 'ok', next: this.#number + 1 }
+      if (written === 'fenced' || written === 'closed' || written === 'full') return { result: written, next: this.#number + 1 }
+    } finally {
+      // Without a reply, the entries may be in the log. Then they are read from there.
+      if (!isWritten) undo()
+    }
+    const place = await this.#catchUp()
+    return place === 'current' ? null : { result: place, next: 1 }
+  }
+
+  #composeAll(updates: readonly unknown[]): EncodedEvent[] | Composed {
+    const entries: EncodedEvent[] = []
+    const next = this.#number + 1
+    for (const [i, update] of updates.entries()) {
       try {
-        events.push(...this.#compose(update))
+        entries.push(...this.#compose(update).map(encodeEvent))
       } catch (error) {
         if (!(error instanceof RivuletError)) throw error
-        const next = this.#number + 1
-        this.#forget()
         return { result: error.code === 'output_too_large' ? 'full' : 'invalid', next, at: next + i, error }
       }
     }
-    return this.#write(events.map(encodeEvent), fresh.length, skipped > 0)
+    return entries
   }
 
-  async #write(entries: EncodedEvent[], count: number, hasSkipped: boolean): Promise<Composed | null> {
-    const { task } = this.#turn
+  async #write(entries: EncodedEvent[], count: number): Promise<AppendResult> {
     const last = this.#number + count
-    const append = { task, epoch: this.epoch, first: this.#number + 1, last, entries }
-    const result = await this.#deps.append(append).catch(error => {
-      // The entries may be in the log.
-      this.#forget()
-      throw error
-    })
-    if (result === 'ok' || (result === 'duplicate' && count === 0)) {
-      this.#number = last
-      this.#own += entries.length
-      return { result: count === 0 && hasSkipped ? 'duplicate' : 'ok', next: last + 1 }
-    }
-    this.#forget()
-    if (result === 'fenced' || result === 'closed' || result === 'full') return { result, next: last - count + 1 }
-    const place = await this.#catchUp()
-    return place === 'current' ? null : { result: place, next: 1 }
+    const written = await this.#deps.append({ task: this.#turn.task, epoch: this.epoch, first: this.#number + 1, last, entries })
+    if (written.result === 'duplicate' && count === 0) return 'ok'
+    if (written.result !== 'ok') return written.result
+    this.#number = last
+    this.#cursor = written.cursor
+    return 'ok'
   }
 
   #compose(given: unknown): Event[] {
@@ -153,34 +164,52 @@ export class TurnComposition {
       case 'custom':
         return this.#composer.compose(update)
       default:
-        return update.index < this.kept().length ? [] : this.#composer.compose(update, { strict: true })
+        return this.#isKept(update) ? [] : this.#composer.compose(update, { strict: true })
     }
   }
 
   async #catchUp(): Promise<Place> {
-    const { task, turn, attempt } = this.#turn
+    const { task } = this.#turn
     const log = await this.#deps.reader.state(task)
     if (!log || log.isStale || log.epoch < this.epoch || (log.epoch === this.epoch && log.number < this.#number)) return 'lost'
     if (log.epoch > this.epoch) return 'fenced'
     if (log.number === this.#number) return 'current'
-    for await (const page of readLog(this.#deps.reader, task, this.#cursor, log.cursor)) {
-      for (const entry of page) {
-        const event = entry.cursor === this.#cursor ? null : decodeEntry(task, entry)
-        if (!event || !workerEvents.has(event.type) || event.turn !== turn || event.attempt !== attempt) continue
-        if (this.#own > 0) this.#own -= 1
-        else this.#composer.adopt(event)
+    try {
+      for await (const page of readLog(this.#deps.reader, task, this.#cursor, log.cursor)) {
+        for (const entry of page) {
+          const event = entry.cursor === this.#cursor ? null : decodeEntry(task, entry)
+          if (event && this.#isComposed(event)) this.#composer.adopt(event)
+        }
       }
+    } catch (error) {
+      this.#forget()
+      throw error
     }
     this.#cursor = log.cursor
-    this.#own = 0
     this.#number = log.number
     return 'current'
+  }
+
+  /** Whether a composer wrote it. The server itself writes what the turn had when it parked; the composer begins with that. */
+  #isComposed(event: Event): boolean {
+    const { turn, attempt, firstIndex, state } = this.#turn
+    const firstNew = firstIndex + this.kept().length
+    if (event.type === 'turn.joined') return event.into === turn && event.index >= firstNew
+    if (!workerEvents.has(event.type) || event.turn !== turn || event.attempt !== attempt) return false
+    if (event.type === 'state.changed') return event.version > (state?.version ?? 0)
+    return !isMessageEvent(event) || event.index >= firstNew
+  }
+
+  /** An update of a message that the turn has kept is dropped, unless it is invalid. */
+  #isKept(update: Exclude<WorkerUpdate, { type: 'custom' | 'state' | 'join' }>): boolean {
+    if (update.index >= this.kept().length) return false
+    if (workerUpdateSchema.safeParse(update).success) return true
+    throw new RivuletError('bad_event', `Invalid update of type ${update.type}`)
   }
 
   #forget(): void {
     this.#composer = this.#newComposer()
     this.#number = 0
-    this.#own = 0
     this.#cursor = formatCursor(this.epoch, 0)
   }
 

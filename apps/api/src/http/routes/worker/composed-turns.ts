@@ -1,6 +1,6 @@
 /**
- * The turns of workers that speak the public protocol. Their updates are composed to events here, and a log that lost entries is reopened for them: the worker
- * learns from a `gap` under which epoch, and with which number, it goes on. A worker that does not hold the turn gets what it gets for one that does not exist.
+ * The turns of workers that speak the public protocol. Their updates are composed to events here. A log that lost entries is reopened: the result `gap` names
+ * the epoch and the number from which the worker goes on. For a turn that the worker does not hold, the result is that of a turn that does not exist.
  */
 import type { ComposedTurn, RivuletError, TurnId, WorkerAppend, WorkerAppended } from '@rivulet/protocol'
 import type { TurnComposition } from '../../../turns/composing/turn-composition.ts'
@@ -30,22 +30,34 @@ export class ComposedTurns {
   }
 
   /** The turn is over, for this worker at least. */
-  forget(turn: TurnId): void {
-    this.#compositions.forget(turn)
+  forget({ turn, claim }: Pick<HeldTurn, 'turn' | 'claim'>): void {
+    this.#compositions.forget(turn, claim)
   }
 
   /** Null if the caller does not hold the turn. */
-  async of(caller: Caller, { turn, claim, epoch }: HeldTurn): Promise<TurnComposition | null> {
+  async compositionOf(caller: Caller, { turn, claim, epoch }: HeldTurn): Promise<TurnComposition | null> {
     const [task = null] = await this.#calls.held.heldTasks(caller, [{ turnId: turn, claimId: claim, epoch }])
-    return task === null ? null : this.#compositions.of(turn, claim, epoch)
+    return task === null ? null : this.#compositions.compositionOf(turn, claim, epoch)
   }
 
   reachedBy(caller: Caller, ids: readonly TurnId[]): Promise<ReadonlySet<string>> {
     return this.#calls.held.reachedOf(caller, ids)
   }
 
+  /** A turn whose append failed does not fail the others: its worker sends it again. Throws if all have failed. */
+  async appendAll(caller: Caller, appends: readonly WorkerAppend[]): Promise<WorkerAppended[]> {
+    const settled = await Promise.allSettled(appends.map(one => this.append(caller, one)))
+    const [failed, ...more] = settled.flatMap(one => (one.status === 'rejected' ? [one] : []))
+    if (failed && more.length + 1 === appends.length) throw failed.reason
+    return settled.map((one, i) => {
+      if (one.status === 'fulfilled') return one.value
+      caller.log.warn({ turnId: appends[i]?.turn, err: one.reason }, 'an append of a worker failed; it has to be sent again')
+      return { result: 'unavailable', next: appends[i]?.first ?? 1 }
+    })
+  }
+
   async append(caller: Caller, { first, updates, ...held }: WorkerAppend): Promise<WorkerAppended> {
-    const composition = await this.of(caller, held)
+    const composition = await this.compositionOf(caller, held)
     if (!composition) return this.#fenced(first)
     const composed = composition.epoch === held.epoch ? await composition.append(first, updates) : ({ result: 'fenced' } as const)
     switch (composed.result) {
@@ -73,13 +85,13 @@ export class ComposedTurns {
 
   /** Where the worker goes on: in the log as it is, or in a new one if entries were lost. Null if the caller does not hold the turn any more. */
   async continueAt(caller: Caller, held: HeldTurn): Promise<Continuation | null> {
-    const composition = await this.of(caller, held)
+    const composition = await this.compositionOf(caller, held)
     const { place, number } = (await composition?.read()) ?? { place: 'fenced', number: 0 }
     if (!composition) return null
     if (place === 'current') return { next: number + 1, epoch: composition.epoch }
     if (place === 'lost') return this.reopen(caller, { ...held, epoch: composition.epoch })
     // Another process may have reopened the log for the same claim.
-    const later = await this.of(caller, { ...held, epoch: composition.epoch + 1 })
+    const later = await this.compositionOf(caller, { ...held, epoch: composition.epoch + 1 })
     const read = await later?.read()
     return later && read?.place === 'current' ? { next: read.number + 1, epoch: later.epoch } : null
   }
@@ -87,7 +99,7 @@ export class ComposedTurns {
   /** In a new epoch, the worker sends everything again. */
   async reopen({ principal, log }: Caller, { turn, claim, epoch }: HeldTurn): Promise<Continuation | null> {
     const reopened = await this.#calls.claims.reopen({ principal, log, body: { turnId: turn, claimId: claim, epoch } })
-    this.forget(turn)
+    this.forget({ turn, claim })
     return reopened.result === 'reopened' ? { next: 1, epoch: reopened.epoch } : null
   }
 

@@ -45,8 +45,9 @@ export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { 
 
   app.post('/release', { config, schema: { tags, body: workerReleaseBody, response: { 200: releaseResult } } }, async request => {
     const { turn, claim, epoch, blocked } = request.body
-    turns.forget(turn)
-    return leases.release(callOf(request, { turnId: turn, claimId: claim, epoch, ...(blocked && { blocked }) }))
+    const released = await leases.release(callOf(request, { turnId: turn, claimId: claim, epoch, ...(blocked && { blocked }) }))
+    turns.forget(request.body)
+    return released
   })
 
   app.post('/finish', { config, schema: { tags, body: workerFinishBody, response: { 200: workerFinishResult } } }, request =>
@@ -55,14 +56,14 @@ export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { 
 
   app.post('/park', { config, schema: { tags, body: workerParkBody, response: { 200: workerParkResult } } }, async request => {
     const { body } = request
-    const composition = await turns.of(request, body)
+    const composition = await turns.compositionOf(request, body)
     const read = await composition?.read()
     if (composition && read && (read.place !== 'current' || read.number < body.last)) return gapFor(request, body)
     if (read?.composer.messages().some(({ status }) => status === 'streaming')) return { result: 'open_message' as const }
     const { turn, claim, epoch } = { ...body, ...(composition && { epoch: composition.epoch }) }
     const { result } = await waits.park(callOf(request, { turnId: turn, claimId: claim, epoch, n: read?.number ?? body.last }))
     if (result === 'gap') return gapFor(request, body, true)
-    if (result !== 'answered') turns.forget(turn)
+    if (result !== 'answered') turns.forget(body)
     return { result }
   })
 
@@ -70,7 +71,8 @@ export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { 
     const held = body.turns.map(({ turn, claim, epoch }) => ({ turnId: turn, claimId: claim, epoch }))
     const waiting = Object.fromEntries(body.turns.flatMap(({ turn, waiting: open }) => (open > 0 ? [[turn, open]] : [])))
     const { lost, answered } = await leases.heartbeat({ principal, log, body: { worker: body.worker, turns: held, fenced: 0, waiting } })
-    for (const turn of lost) turns.forget(turn)
+    const over = new Set(lost)
+    for (const one of body.turns) if (over.has(one.turn)) turns.forget(one)
     return { lost, canceled: await canceledOf([...(await turns.reachedBy({ principal, log }, lost))]), answered }
   }
 
@@ -79,23 +81,23 @@ export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { 
     return rows.flatMap(row => (row && (row.status === 'canceled' || (row.canceling && row.stopReason === 'aborted')) ? [row.id] : []))
   }
 
-  async function finish(caller: Caller, { turn, claim, epoch, last, ...told }: Finish): Promise<z.output<typeof workerFinishResult>> {
+  async function finish(caller: Caller, { turn, claim, epoch, last, ...ending }: Finish): Promise<z.output<typeof workerFinishResult>> {
     const held = { turn, claim, epoch }
-    const composition = await turns.of(caller, held)
+    const composition = await turns.compositionOf(caller, held)
     const read = await composition?.read()
     if (read && (read.place !== 'current' || read.number < last)) return gapFor(caller, held)
     const messages = composition && read ? [...composition.kept(), ...read.composer.messages()] : []
     const { usage, stopReason } = endOf(messages)
-    const sum = sumUsage([usage, told.usage])
+    const sum = sumUsage([usage, ending.usage])
     const outcome = {
-      ...told,
-      ...(told.status === 'completed' && { stopReason: told.stopReason ?? stopReason }),
+      ...ending,
+      ...(ending.status === 'completed' && { stopReason: ending.stopReason ?? stopReason }),
       ...(sum && { usage: sum }),
     }
     const body = { turnId: turn, claimId: claim, epoch: composition?.epoch ?? epoch, outcome, n: read?.number ?? last }
     const { result } = await leases.finish(callOf(caller, body))
     if (result === 'gap') return gapFor(caller, held, true)
-    turns.forget(turn)
+    turns.forget(held)
     return { result }
   }
 

@@ -42,7 +42,7 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
 
   app.post('/take', { config, schema: { tags, body: workerTakeBody, response: { 200: workerTakeResult } } }, async request => {
     const { turn, claim, after, upTo } = request.body
-    const read = await (await turns.of(request, request.body))?.read()
+    const read = await (await turns.compositionOf(request, request.body))?.read()
     if (!read) return { joined: null }
     const maxBytes = Math.max(0, read.composer.room())
     return steps.take(callOf(request, { turnId: turn, claimId: claim, after, ...(upTo !== undefined && { upTo }), maxBytes }))
@@ -50,7 +50,7 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
 
   app.post('/ask', { config, schema: { tags, body: workerAskBody, response: { 200: workerAskResult } } }, async request => {
     const { turn, claim, waits: wanted } = request.body
-    const composition = await turns.of(request, request.body)
+    const composition = await turns.compositionOf(request, request.body)
     const read = await composition?.read()
     if (!composition || !read) return { result: 'superseded' as const }
     if (read.place !== 'current') {
@@ -83,7 +83,7 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     const own = { ...claimOf(request), ...(after !== undefined && { after }) }
     if (child !== undefined) return waits.child(callOf(request, { ...own, name: child }))
     const page = await steps.history(callOf(request, own))
-    const composition = await turns.of(request, { turn: own.turnId, claim: own.claimId, epoch: 1 })
+    const composition = await turns.compositionOf(request, { turn: own.turnId, claim: own.claimId, epoch: 1 })
     const before = composition?.firstIndex() ?? 0
     const data = page.data.filter(({ index }) => index < before)
     return { data, nextCursor: data.length < page.data.length ? null : page.nextCursor }

@@ -27,8 +27,7 @@ export function workerRoutes(scope: FastifyInstance, services: Services, calls: 
   const largeBody = { bodyLimit: 2 * limits.turnBytes + limits.bodyBytes, onRequest: calls.held.requireHolder(limits.bodyBytes) }
   const schema = { tags, body: workerAppendBody, response: { 200: workerAppendResult } }
   scope.withTypeProvider<ZodTypeProvider>().post('/append', { ...largeBody, config, schema }, async request => {
-    const appended = request.body.appends.map(one => turns.append(request, one))
-    return { results: await Promise.all(appended).catch(throwIfFull) }
+    return { results: await turns.appendAll(request, request.body.appends).catch(throwIfFull) }
   })
 }
 

@@ -113,6 +113,32 @@ describe('claim', () => {
     expect(await claimAll({ waitMs: 0 })).toEqual([])
   })
 
+  test('without a time to wait returns a turn that is queued', async () => {
+    const { agent, claimAll } = await newWorker()
+    const { task } = await platform.client.createTask({ agent, input: 'hello' })
+    const turns = await claimAll({ waitMs: undefined })
+    expect(turns.map(turn => turn.task.id)).toEqual([task.id])
+  })
+
+  test('that is repeated returns the same turns, from either process', async () => {
+    const { claimAll, begin, agent } = await newWorker()
+    await begin()
+    const { task } = await platform.client.createTask({ agent, input: 'hello' })
+    const named = { claimId: randomUUID(), max: 5 }
+    const first = await until('a turn is claimed', async () => {
+      const turns = await claimAll(named)
+      return turns.length > 0 && turns
+    })
+    expect(first).toMatchObject([{ claim: named.claimId, attempt: 1 }])
+    expect(first.map(turn => turn.task.id)).toEqual([task.id])
+    const placeOf = ({ turn, claim, epoch, attempt }: ClaimedTurn) => ({ turn, claim, epoch, attempt })
+    for (const api of [1, 0]) expect((await claimAll(named, api)).map(placeOf)).toEqual(first.map(placeOf))
+    const [turn] = first as [ClaimedTurn]
+    expect(await append(turn, 1, [full(0, 'once')])).toEqual({ result: 'ok', next: 2 })
+    expect((await finish(turn, 1)).result).toBe('committed')
+    expect(await claimAll({ ...named, waitMs: 0 })).toEqual([])
+  })
+
   test('rejects agents that no hello has announced', async () => {
     const reply = await call<ErrorReply>('claim', { worker: 'w', agents: ['never-announced'] })
     expect([reply.status, reply.body.error.code]).toEqual([422, 'unknown_agent'])
@@ -246,7 +272,11 @@ describe('updates', () => {
     await ask<Place>('park', { ...heldOf(turn), last: 1 })
     await createClient(() => platform.url).post(`/v1/tasks/${task}/waits/${asked.waits[0]?.id}/answer`, { action: 'accept' })
     const resumed = await claim()
-    for (const update of [{ ...delta(0, 'more'), index }, { ...done(0), index }, { ...full(0, 'x'), index }])
+    for (const update of [
+      { ...delta(0, 'more'), index },
+      { ...done(0), index },
+      { ...full(0, 'x'), index },
+    ])
       expect(await append(resumed, 1, [update])).toMatchObject({ result: 'invalid', next: 1, at: 1, error: { code: 'bad_event' } })
     expect(await append(resumed, 1, [{ ...delta(0, 'more'), delta: 'no delta' }])).toMatchObject({ result: 'invalid' })
     expect(await append(resumed, 1, [full(0, 'May I?'), full(1, 'Thanks')])).toEqual({ result: 'ok', next: 3 })
@@ -255,7 +285,9 @@ describe('updates', () => {
   test('[input 72] that end in half a character are rejected with the place', async () => {
     const { begin } = await newWorker()
     const { turn } = await begin()
-    const reply = await call<ErrorReply>('append', { appends: [{ ...heldOf(turn), first: 1, updates: [start(0, plain), delta(0, '\ud83d')] }] })
+    const reply = await call<ErrorReply>('append', {
+      appends: [{ ...heldOf(turn), first: 1, updates: [start(0, plain), delta(0, '\ud83d')] }],
+    })
     expect([reply.status, reply.body.error.code]).toEqual([400, 'invalid_characters'])
     expect(JSON.stringify(reply.body.error.details)).toContain('/appends/0/updates/1/delta/text')
   })
@@ -497,6 +529,35 @@ test('a worker that has left a claim gets no turn by it', async () => {
   const { task } = await platform.client.createTask({ agent, input: 'hello' })
   const turn = await claim(1)
   expect([turn.task.id, turn.attempt]).toEqual([task.id, 1])
+})
+
+test('a claim whose worker leaves before the reply is released', async () => {
+  const { agent, worker, claim } = await newWorker()
+  const leaving = new AbortController()
+  onTestFinished(() => leaving.abort())
+  const body = JSON.stringify({ worker, agents: [agent], max: 2, waitMs: 10_000 })
+  const headers = { 'content-type': 'application/json' }
+  const gone = fetch(`${platform.url}/worker/v1/claim`, { method: 'POST', headers, body, signal: leaving.signal })
+  gone.catch(() => {})
+  // The budget is read after the claim is committed, and waits for this lock.
+  const holder = await platform.pg.connect()
+  try {
+    await holder.query('begin')
+    await holder.query('lock table usage in access exclusive mode')
+    const { task } = await platform.client.createTask({ agent, input: 'hello', budget: { tokens: 1_000 } })
+    await until('the turn is claimed', async () => {
+      const { rows } = await platform.pg.query('select status from turns where task = $1', [task.id])
+      return rows[0]?.status === 'running'
+    })
+    leaving.abort()
+    // A reply of the same process, so that it has noticed the closed connection.
+    await fetch(`${platform.url}/healthz`)
+  } finally {
+    await holder.query('rollback')
+    holder.release()
+  }
+  const turn = await claim(1)
+  expect([turn.agent, turn.attempt]).toEqual([agent, 1])
 })
 
 test('the protocol has a description of its own', async () => {

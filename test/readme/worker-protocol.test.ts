@@ -26,6 +26,33 @@ test.skipIf(!isThere('python3'))('[needs python3] the one in Python runs turns s
   expect(texts).toEqual(['A QUIET WORD ', 'AND ANOTHER '])
 })
 
+test.skipIf(!isThere('python3'))(
+  '[needs python3] the one in Python claims no more turns than it has slots, and stops those that are canceled',
+  async () => {
+    const endless = `    while turn["inputs"][0]["content"]["text"] == "wait":
+        yield {"type": "delta", "index": 0, "delta": {"type": "text", "text": "."}}
+        time.sleep(0.05)
+    for word in`
+    const changes: [string, string][] = [
+      ['SLOTS = 10', 'SLOTS = 2'],
+      ['"AGENT", "shout"', '"AGENT", "small"'],
+      ['    for word in', endless],
+    ]
+    const program = changes.reduce((text, [from, to]) => {
+      expect(text.split(from)).toHaveLength(2)
+      return text.replace(from, to)
+    }, blockOf('python'))
+    start('python3', ['-c', program])
+    const endlessTasks = [await createTask('small', 'wait'), await createTask('small', 'wait')]
+    await until('both slots are taken', async () => (await Promise.all(endlessTasks.map(statusOf))).every(status => status === 'running'))
+    const tasks = await Promise.all(['one', 'two', 'three'].map(input => createTask('small', input)))
+    expect(await Promise.all(tasks.map(statusOf))).toEqual(['queued', 'queued', 'queued'])
+    for (const task of endlessTasks) await fetch(`${platform.url}/v1/tasks/${task}/cancel`, { method: 'POST', headers: { authorization } })
+    expect(await Promise.all(tasks.map(textOf))).toEqual(['ONE ', 'TWO ', 'THREE '])
+    expect(await Promise.all(endlessTasks.map(statusOf))).toEqual(['canceled', 'canceled'])
+  },
+)
+
 test.skipIf(!isThere('jq') || !isThere('curl'))('[needs curl and jq] the one with curl runs a turn', async () => {
   start('bash', ['-c', blockOf('bash')])
   expect(await textOf(await createTask('curled', 'Ada'))).toBe('Hello, Ada')
@@ -43,7 +70,13 @@ function start(program: string, args: string[]): void {
   onTestFinished(() => void child.kill('SIGKILL'))
 }
 
-const headers = { 'content-type': 'application/json', authorization: 'Bearer the-key-of-this-page' }
+const authorization = 'Bearer the-key-of-this-page'
+const headers = { 'content-type': 'application/json', authorization }
+
+async function statusOf(task: string): Promise<string> {
+  const response = await fetch(`${platform.url}/v1/tasks/${task}`, { headers })
+  return ((await response.json()) as { task: { status: string } }).task.status
+}
 
 /** Until its worker has announced it, the agent is unknown. */
 function createTask(agent: string, input: string): Promise<string> {

@@ -25,6 +25,24 @@ test('a poll gets one turn of its agents, and its job is done when the turn is c
   expect(await Promise.all([job, other])).toEqual(['done', { backInMs: 700 }])
 })
 
+test('a poll for several turns gets those that come with the first, and no more than it may', async () => {
+  const { polls, bring, limits } = open()
+  const poll = polls.nextTurns({ queues: ['a', 'b'], reaches: always }, 3, patience())
+  await vi.advanceTimersByTimeAsync(20)
+  expect(limits).toEqual([3, 3])
+  void bring('a', 'one')
+  void bring('b', 'two')
+  await vi.advanceTimersByTimeAsync(5)
+  expect(await poll).toEqual([
+    { queue: 'a', turnId: 'one' },
+    { queue: 'b', turnId: 'two' },
+  ])
+  expect(await bring('a', 'three')).toEqual({ backInMs: 20 })
+  const full = polls.nextTurns({ queues: ['a'], reaches: always }, 2, patience())
+  for (const turn of ['four', 'five']) void bring('a', turn)
+  expect(await full).toHaveLength(2)
+})
+
 test('a turn that is not claimed goes back to the queue, because the reply may be lost', async () => {
   const { polls, bring } = open()
   const poll = polls.next({ queues: ['a'], reaches: always }, patience())

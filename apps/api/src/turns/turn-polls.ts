@@ -1,5 +1,5 @@
 /**
- * Takes jobs from the queue for workers without Redis, which poll: one turn for each poll, and no more jobs than polls are open.
+ * Takes jobs from the queue for workers without Redis, which poll, and no more jobs than open polls have room for.
  *
  * A job that was handed out stays locked in the queue until its turn is claimed by this process. If no claim comes, because the reply was lost or another
  * process got the claim, the job returns to the queue: the claim in Postgres decides which worker runs a turn, as for every job.
@@ -16,6 +16,8 @@ const settleMs = 20
 const idleMs = 30_000
 /** How long consumers may take to close: Redis may be unavailable. */
 const closingMs = 3_000
+/** Turns that come so close behind the first get to the same poll. */
+const togetherMs = 5
 /** For a job whose turn no open poll may run. */
 const unreachedMs = 1_000
 
@@ -24,8 +26,9 @@ export type PolledTurn = { queue: string; turnId: TurnId }
 
 export type Poll = { queues: readonly string[]; reaches: (turnId: TurnId) => Promise<boolean> }
 
-type OpenPoll = Poll & { settle: (turn: PolledTurn | null) => void }
-type Line = { consumer: TurnConsumer; polls: Set<OpenPoll>; handed: number; limit: number; idleSince: number }
+type OpenPoll = Poll & { give: (turn: PolledTurn) => void }
+/** `room`: how many turns its open polls may still get. */
+type Line = { consumer: TurnConsumer; polls: Set<OpenPoll>; room: number; handed: number; limit: number; idleSince: number }
 
 export type TurnPolls = ReturnType<typeof createTurnPolls>
 
@@ -36,28 +39,46 @@ export function createTurnPolls(consume: (queue: string, run: (turnId: TurnId) =
   const closing = new AbortController()
   let resizing: NodeJS.Timeout | undefined
   const sweep = setInterval(closeIdle, idleMs / 2).unref()
-  return { next, settle, close }
+  return { next, nextTurns, settle, close }
 
   /** The next turn of one of the queues, or null when the signal fires first. */
-  function next(poll: Poll, signal: AbortSignal): Promise<PolledTurn | null> {
+  async function next(poll: Poll, signal: AbortSignal): Promise<PolledTurn | null> {
+    return (await nextTurns(poll, 1, signal))[0] ?? null
+  }
+
+  /** The next turn of one of the queues, with up to `most` in all that come with it; none when the signal fires first. */
+  function nextTurns(poll: Poll, most: number, signal: AbortSignal): Promise<PolledTurn[]> {
     const over = AbortSignal.any([signal, closing.signal])
-    if (over.aborted) return Promise.resolve(null)
+    if (over.aborted) return Promise.resolve([])
     return new Promise(resolve => {
+      const found: PolledTurn[] = []
       const own = poll.queues.map(lineOf)
-      const open: OpenPoll = { ...poll, settle: end }
-      const giveUp = () => end(null)
-      over.addEventListener('abort', giveUp)
+      const open: OpenPoll = { ...poll, give }
+      let together: NodeJS.Timeout | undefined
+      over.addEventListener('abort', end)
       for (const line of own) {
         line.polls.add(open)
+        line.room += most
         if (line.limit === 0) resize(line)
       }
       resizeSoon()
 
-      function end(turn: PolledTurn | null): void {
-        over.removeEventListener('abort', giveUp)
-        for (const line of own) line.polls.delete(open)
+      function give(turn: PolledTurn): void {
+        found.push(turn)
+        for (const line of own) line.room -= 1
+        if (found.length === most) end()
+        else together ??= setTimeout(end, togetherMs)
+      }
+
+      function end(): void {
+        clearTimeout(together)
+        over.removeEventListener('abort', end)
+        for (const line of own) {
+          line.polls.delete(open)
+          line.room -= most - found.length
+        }
         resizeSoon()
-        resolve(turn)
+        resolve(found)
       }
     })
   }
@@ -71,7 +92,7 @@ export function createTurnPolls(consume: (queue: string, run: (turnId: TurnId) =
     const known = lines.get(queue)
     if (known) return known
     const line: Line = {
-      ...{ polls: new Set<OpenPoll>(), handed: 0, limit: 1, idleSince: performance.now() },
+      ...{ polls: new Set<OpenPoll>(), room: 0, handed: 0, limit: 1, idleSince: performance.now() },
       consumer: consume(queue, turnId => offer(queue, line, turnId)),
     }
     lines.set(queue, line)
@@ -84,7 +105,7 @@ export function createTurnPolls(consume: (queue: string, run: (turnId: TurnId) =
       if (!(await poll.reaches(turnId).catch(() => false)) || !line.polls.has(poll)) continue
       line.handed += 1
       const claimed = untilClaimed(turnId)
-      poll.settle({ queue, turnId })
+      poll.give({ queue, turnId })
       const end = await claimed
       line.handed -= 1
       resizeSoon()
@@ -116,7 +137,7 @@ export function createTurnPolls(consume: (queue: string, run: (turnId: TurnId) =
   }
 
   function resize(line: Line): void {
-    const wanted = line.polls.size + line.handed
+    const wanted = line.room + line.handed
     if (wanted > 0) line.idleSince = performance.now()
     if (wanted === line.limit) return
     line.limit = wanted

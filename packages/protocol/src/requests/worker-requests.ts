@@ -54,7 +54,9 @@ export const workerClaimBody = z.strictObject({
   agents: z.array(agentNameSchema).min(1).max(1_000),
   /** Free slots of the worker. */
   max: z.int().min(1).max(100).default(1),
-  /** How long to wait for a turn. */
+  /** Names the claim, so that it can be repeated: a claim with the same id returns the turns that it has claimed. Another for each claim. */
+  claimId: id.optional(),
+  /** How long to wait for a turn. Below 500, it is 500. */
   waitMs: pollMs.default(5_000),
 })
 

@@ -1,5 +1,5 @@
 /** Reads committed turns, one or a few at a time. */
-import { outcomeStatusSchema, RivuletError, type TaskId, type Turn } from '@rivulet/protocol'
+import { outcomeStatusSchema, RivuletError, type TaskId, type Turn, type TurnId } from '@rivulet/protocol'
 import { and, eq, inArray, isNotNull, max, notInArray } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
@@ -24,6 +24,13 @@ export async function findHeldTask(db: Database, id: string, claim: string): Pro
 export async function findHeldTurns(db: Database, ids: readonly string[]): Promise<Pick<TurnRow, 'id' | 'task' | 'claim' | 'epoch'>[]> {
   const held = and(inArray(turns.id, [...ids]), eq(turns.status, 'running'), eq(turns.canceling, false))
   return db.select({ id: turns.id, task: turns.task, claim: turns.claim, epoch: turns.epoch }).from(turns).where(held)
+}
+
+/** Those that a worker holds under one claim. Few turns run at a time, so they are searched for it. */
+export async function findClaimedTurns(db: Database, worker: string, claim: string): Promise<TurnId[]> {
+  const held = and(eq(turns.status, 'running'), eq(turns.canceling, false), eq(turns.claim, claim), eq(turns.worker, worker))
+  const rows = await db.select({ id: turns.id }).from(turns).where(held)
+  return rows.map(({ id }) => id)
 }
 
 /** In the order of their ids. */

@@ -1,6 +1,5 @@
 /** How a worker announces itself, and claims turns. */
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Claim,
   type ClaimedTurn,
@@ -17,8 +16,9 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'
 import { requireServed } from '../../../store/agents/agents.ts'
+import { findClaimedTurns, findTurn } from '../../../store/reads/turns.ts'
 import type { Services } from '../../services.ts'
-import { type Call, config } from '../internal/held-turns.ts'
+import { type Call, type Caller, config } from '../internal/held-turns.ts'
 import type { WorkerCalls } from '../internal/internal.ts'
 import { patience } from '../internal/polls.ts'
 import type { ComposedTurns } from './composed-turns.ts'
@@ -26,8 +26,11 @@ import type { ComposedTurns } from './composed-turns.ts'
 export const tags = ['worker']
 /** The longest poll. A proxy that closes idle connections after 15 s does not notice it. */
 const longestPollMs = 10_000
-/** Turns that come so close behind the first belong to the same claim. */
-const togetherMs = 5
+/** The shortest poll: a turn that is queued needs some time to come from its queue. */
+const minWaitMs = 500
+
+type OneClaim = { worker: string; turnId: TurnId; claimId: string }
+type ClaimOptions = { worker: string; claimId: string | undefined }
 
 export function workerClaimRoutes(scope: FastifyInstance, services: Services, { claims, leases }: WorkerCalls, turns: ComposedTurns): void {
   const { db, polls } = services
@@ -49,37 +52,53 @@ export function workerClaimRoutes(scope: FastifyInstance, services: Services, { 
 
   app.post('/claim', { config, schema: { tags, body: workerClaimBody, response: { 200: workerClaimResult } } }, async (request, reply) => {
     const { principal, body, log } = request
-    const { worker, agents, max, waitMs } = body
+    const { worker, agents, max, waitMs, claimId } = body
     const reach = reachOf(principal)
     const served = await requireServed(db, reach, agents)
     const reaches = async (turnId: TurnId) => (await turnsWithin(db, reach, [turnId])).has(turnId)
-    const given = patience(services, reply, Math.min(waitMs, maxWaitMs))
-    const claimed: ClaimedTurn[] = []
+    const given = patience(services, reply, Math.min(Math.max(minWaitMs, waitMs), maxWaitMs))
+    const caller = { principal, log }
+    // The reply may have been lost.
+    const before = claimId === undefined ? [] : await findClaimedTurns(db, worker, claimId)
+    let claimed = await claimEach(caller, before, { worker, claimId })
     while (claimed.length === 0) {
-      const found = await nextTurns({ queues: [...served.keys()], reaches }, max, given)
-      for (const turnId of found) {
-        const turn = await claimOne({ principal, log, body: { worker, turnId, claimId: randomUUID() } })
-        if (turn) claimed.push(turn)
-      }
+      const found = await polls.nextTurns({ queues: [...served.keys()], reaches }, max, given)
       if (found.length === 0) break
+      const ids = found.map(({ turnId }) => turnId)
+      claimed = await claimEach(caller, ids, { worker, claimId })
     }
     // Nothing began, so the turns are as if they had never been claimed.
     if (reply.raw.destroyed) for (const turn of claimed) await leases.release({ principal, log, body: holdingOf(turn) })
     return { turns: claimed }
   })
 
-  /** Waits for one turn, and takes those that come with it. */
-  async function nextTurns(poll: Parameters<typeof polls.next>[0], max: number, given: AbortSignal): Promise<TurnId[]> {
-    const enough = new AbortController()
-    const signal = AbortSignal.any([given, enough.signal])
-    const waiting = Array.from({ length: max }, () => polls.next(poll, signal))
-    await Promise.race(waiting)
-    if (max > 1 && !given.aborted) await sleep(togetherMs)
-    enough.abort()
-    return (await Promise.all(waiting)).flatMap(turn => turn?.turnId ?? [])
+  /** If a claim fails, its turn and those behind it go back to their queues. Throws if no turn was claimed before. */
+  async function claimEach(caller: Caller, ids: readonly TurnId[], { worker, claimId }: ClaimOptions): Promise<ClaimedTurn[]> {
+    const claimed: ClaimedTurn[] = []
+    for (const [i, turnId] of ids.entries()) {
+      const body = { worker, turnId, claimId: claimId ?? randomUUID() }
+      try {
+        const turn = await claimOne({ ...caller, body })
+        if (turn) claimed.push(turn)
+      } catch (error) {
+        for (const left of ids.slice(i)) polls.settle(left, { backInMs: 1 })
+        await releaseUnknown({ ...caller, body }).catch(err => caller.log.warn({ turnId, err }, 'a turn could not be released'))
+        if (claimed.length === 0) throw error
+        caller.log.warn({ turnId, err: error }, 'a turn could not be claimed')
+        break
+      }
+    }
+    return claimed
   }
 
-  async function claimOne(call: Call<{ worker: string; turnId: TurnId; claimId: string }>): Promise<ClaimedTurn | null> {
+  /** The claim failed, but it may be committed. */
+  async function releaseUnknown({ principal, log, body: { turnId, claimId } }: Call<OneClaim>): Promise<void> {
+    const turn = await findTurn(db, turnId)
+    if (turn?.claim !== claimId || turn.epoch === null) return
+    await leases.release({ principal, log, body: { turnId, claimId, epoch: turn.epoch } })
+  }
+
+  async function claimOne(call: Call<OneClaim>): Promise<ClaimedTurn | null> {
     const claim = await claims.claim(call)
     if (claim.result !== 'claimed') return null
     const { turnId, claimId } = call.body

@@ -160,12 +160,15 @@ export async function settleDelivery(db: Database, id: string, result: AttemptRe
     .where(and(eq(deliveries.id, id), eq(deliveries.status, 'pending')))
 }
 
+/** A delivery to `onEnd` has no further attempt after its end. A webhook's may be repeated, and keeps its target. */
+const withoutAddress = { onEnd: null, target: sql`case when ${deliveries.webhook} is not null then ${deliveries.target} end` }
+
 function changeOf(result: AttemptResult): PgUpdateSetSource<typeof deliveries> {
   if (result.at === 'delivered')
-    return { status: 'delivered', lastStatus: result.lastStatus, lastError: null, deliveredAt: sql`now()`, nextAt: null }
+    return { ...withoutAddress, status: 'delivered', lastStatus: result.lastStatus, lastError: null, deliveredAt: sql`now()`, nextAt: null }
   const { lastStatus, lastError, retryInMs } = result
   return retryInMs === null
-    ? { status: 'failed', lastStatus, lastError, nextAt: null }
+    ? { ...withoutAddress, status: 'failed', lastStatus, lastError, nextAt: null }
     : { lastStatus, lastError, nextAt: msFromNow(retryInMs) }
 }
 

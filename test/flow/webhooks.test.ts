@@ -5,6 +5,7 @@ import { createClient, type RivuletClient, type Webhook } from '@rivulet/client'
 import { Webhook as Receiver } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { storedTexts } from '../support/platform/stored-texts.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform
@@ -260,6 +261,27 @@ test('onEnd of a task reports the end of each of its turns', async () => {
     new Set(['turn.finished 1 completed', 'turn.finished 2 completed']),
   )
   for (const { body, headers } of received) new Receiver(secret).verify(body, headers)
+})
+
+test('the secret of onEnd of a task and of a schedule is in no table in the clear, and one that an earlier version stored still signs', async () => {
+  const { received, url } = await listen()
+  const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
+  const onEnd = { url, secret }
+  const ends = () => new Set(received.map(({ event }) => `${event.data.task} ${event.data.turn}`)).size
+  const tablesWith = async (text: string) => [...(await storedTexts(platform))].flatMap(([name, all]) => (all.includes(text) ? [name] : []))
+  const task = await client.tasks.create({ agent: 'echo', input: 'one', onEnd })
+  const { id } = await client.schedules.create({ agent: 'echo', cron: '0 0 1 1 *', input: 'two', onEnd })
+  onTestFinished(async () => void (await client.schedules.remove(id)))
+  await client.schedules.trigger(id)
+  await until('both ends were reported', () => ends() === 2)
+  expect(await tablesWith(secret.slice('whsec_'.length))).toEqual([])
+  await until('only the task and the schedule keep the address', async () => {
+    return (await tablesWith(new URL(url).host)).sort().join() === 'table schedules,table tasks'
+  })
+  await platform.pg.query('update tasks set on_end = $2 where id = $1', [task.id, JSON.stringify(onEnd)])
+  await task.send('three')
+  await until('the third end was reported', () => ends() === 3)
+  for (const { body, headers } of received) expect(() => new Receiver(secret).verify(body, headers)).not.toThrow()
 })
 
 test('a killed API leaves its deliveries to the other one', async () => {

@@ -38,7 +38,7 @@ export const variables = z.object({
     'the `KEY_PEPPER` before the current one: its keys and tokens stay valid, and each key changes to the current one when it is used',
   ),
   SECRETS_KEY: longSecret.describe(
-    'encrypts the `secrets` of tasks in Postgres, at least 32 characters; must be the same for all APIs; unset: requests with `secrets` of a task get 400, and the secrets of webhooks are stored in the clear',
+    'encrypts the `secrets` of tasks in Postgres, at least 32 characters; must be the same for all APIs; unset: requests with `secrets` of a task get 400, and the secrets of webhooks and of `onEnd` are stored in the clear',
   ),
   SECRETS_KEY_OLD: longSecret.describe(
     'the `SECRETS_KEY` before the current one: it decrypts until all secrets are encrypted with the current one',

@@ -9,6 +9,7 @@ import { mayUse } from '../../access/principal.ts'
 import type { OnceResponse, StoredResponse } from '../../store/access/idempotency.ts'
 import { unknownAgent } from '../../store/agents/agents.ts'
 import type { Transaction } from '../../store/connection/database.ts'
+import { sealOnEnd } from '../../store/feed/on-end-secrets.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import { type Accepted, type AcceptedTurn, createTask } from '../../store/tasks/accept/create-task.ts'
 import { storeSecrets } from '../../store/tasks/task-secrets.ts'
@@ -60,11 +61,12 @@ export function createAcceptWork(services: Services, log: FastifyBaseLogger) {
   /** By the short way in one round trip where that is possible, else by the long one. */
   async function commitTask(
     request: FastifyRequest,
-    body: CreateTask,
+    given: CreateTask,
     traceparent: string,
     inputMetadata?: JsonObject,
   ): Promise<AcceptedWork> {
     const { tenant } = request.principal
+    const body = sealOnEnd(vault, tenant, given)
     const { agent, concurrencyKey = null, delayMs } = body
     if (!mayUse(request.principal, agent)) throw unknownAgent()
     const rank = delayMs === 0 ? backlog.takeDirect({ tenant, agent, concurrencyKey }) : null

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { requireAgent } from '../../store/agents/agents.ts'
 import { readNowMs } from '../../store/connection/moments.ts'
+import { sealOnEnd } from '../../store/feed/on-end-secrets.ts'
 import { nextTime, requireCronLine } from '../../store/schedules/cron-times.ts'
 import { createRun, type ScheduleDeps } from '../../store/schedules/run-schedule.ts'
 import {
@@ -26,7 +27,7 @@ import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 
 export function scheduleRoutes(scope: FastifyInstance, services: Services): void {
-  const { databaseFor, ending, relay, capacity, config } = services
+  const { databaseFor, ending, relay, capacity, vault, config } = services
   const { audited, note } = createAudit(services)
   const { limits, webhooks, maxSchedules } = config
 
@@ -39,7 +40,7 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     await requireAgent(db, tenant, body.agent)
     const nextAt = nextTime(body, new Date(await readNowMs(db)))
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
-      const row = await insertSchedule(tx, tenant, { request: body, nextAt, most: maxSchedules })
+      const row = await insertSchedule(tx, tenant, { request: sealOnEnd(vault, tenant, body), nextAt, most: maxSchedules })
       if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
       await note(request, { action: 'schedule.created', target: row.id, details: { agent: body.agent, status: row.status } })(tx)
       return { status: 201, body: { schedule: toSchedule(row) } as Json }

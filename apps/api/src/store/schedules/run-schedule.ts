@@ -60,14 +60,16 @@ export async function runDueSchedule(db: Database, deps: ScheduleDeps): Promise<
  */
 export async function createRun(tx: Transaction, schedule: ScheduleRow, at: Date, deps: ScheduleDeps): Promise<CreatedRun | null> {
   const { tenant, request } = schedule
-  const { cron: _, timezone: __, overlap, missed: ___, ...task } = request
+  const { cron: _, timezone: __, overlap, missed: ___, onEnd, ...task } = request
   if (await hasRun(tx, schedule, at)) return null
   const before = overlap === 'queue' ? null : await unfinishedRun(tx, schedule)
   if (before && overlap === 'skip') return noteRun(tx, schedule, at, { skipReason: 'overlap' })
   try {
     return await tx.transaction(async inner => {
       const interrupted = before ? await deps.interrupt(inner, tenant, before) : undefined
-      const accepted = await createTask(inner, tenant, createTaskBody.parse(task), deps.maxQueuedTurns)
+      // The secret of `onEnd` is sealed, so its schema would reject it.
+      const body = { ...createTaskBody.parse(task), onEnd }
+      const accepted = await createTask(inner, tenant, body, deps.maxQueuedTurns)
       if (accepted.isQueued) await deps.admit(inner, tenant)
       const { run } = await noteRun(inner, schedule, at, { task: accepted.task.id, turn: accepted.turn?.number ?? null })
       return { run, ...(interrupted && { interrupted }) }

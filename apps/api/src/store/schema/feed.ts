@@ -66,12 +66,13 @@ export const deliveries = pgTable(
   {
     id: uuid().primaryKey(),
     tenant: tenant(),
-    /** Null for the `onEnd` of a task, whose address and secret are in the task. */
+    /** Null for the `onEnd` of a task. */
     webhook: uuid().references(() => webhooks.id, { onDelete: 'cascade' }),
     task: uuid().$type<TaskId>().notNull(),
     type: text().$type<FeedEntryType>().notNull(),
     /** The body, the same for all attempts. */
     payload: text().notNull(),
+    /** The address and the secret, encrypted as in the task (`sealOnEnd`). Null for a webhook, and once the delivery has ended. */
     onEnd: json().$type<OnEnd>(),
     /** The host and port of its address (`deliveryTarget`); null where an earlier version has created it. */
     target: text(),

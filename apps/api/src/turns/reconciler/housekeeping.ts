@@ -1,5 +1,6 @@
 /** Removes what has expired: old tasks, bytes of files, and rows that are kept for a time. */
 import type { LogAnnouncer } from '@rivulet/broker'
+import type { TaskId } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Files } from '../../files/files.ts'
 import { forgetAudit } from '../../store/access/audit.ts'
@@ -10,6 +11,7 @@ import { forgetWorkers } from '../../store/agents/agents.ts'
 import type { Database } from '../../store/connection/database.ts'
 import { forgetDeliveries } from '../../store/feed/deliveries.ts'
 import { readHeldFeed } from '../../store/feed/held-feed.ts'
+import { rewrapDeliveries, rewrapSchedules, rewrapTasks } from '../../store/feed/on-end-secrets.ts'
 import { forgetFeed } from '../../store/feed/read-feed.ts'
 import { rewrapWebhookSecrets } from '../../store/feed/webhooks.ts'
 import { removeOldTasks } from '../../store/tasks/remove-task.ts'
@@ -21,6 +23,8 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 
 const everyMs = 60_000
 const feedBatch = 5_000
+/** So many pages of tasks are searched for secrets of the old key in one round: 100,000 tasks a minute. */
+const taskPages = 20
 /** The transactions of an API end within seconds. */
 const heldFeedSeconds = 30
 /** So many old tasks are removed at once, and so often in one round: what ended is in no hurry, what has to be mended is. */
@@ -45,6 +49,8 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
   let lastTime = Number.NEGATIVE_INFINITY
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
+  /** The task that was looked at last, of those whose `onEnd` may have a secret of the old key. */
+  let rewrappedUpTo: TaskId | null = null
   return { removeOld, sweepFiles, forgetRows }
 
   async function removeOld(): Promise<void> {
@@ -75,12 +81,21 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
   async function moveSecrets(): Promise<void> {
     const { oldKeyName, rewrap, rewrapText } = vault
     if (oldKeyName === null) return
+    const rotation = { oldKeyName, rewrapText }
     let moved = 0
     const moves = [
       () => rewrapSecrets(db, oldKeyName, rewrap, feedBatch),
       () => rewrapWebhookSecrets(db, oldKeyName, rewrapText, feedBatch),
+      () => rewrapSchedules(db, rotation, feedBatch),
+      () => rewrapDeliveries(db, rotation, feedBatch),
     ]
     for (const move of moves) for (let last = feedBatch; last === feedBatch && !stopping.aborted; moved += last) last = await move()
+    for (let page = 0; page < taskPages && !stopping.aborted; page += 1) {
+      const result = await rewrapTasks(db, rotation, rewrappedUpTo, feedBatch)
+      moved += result.moved
+      rewrappedUpTo = result.next
+      if (rewrappedUpTo === null) break
+    }
     if (moved > 0) logger.info({ moved }, 'encrypted secrets with the new SECRETS_KEY')
   }
 

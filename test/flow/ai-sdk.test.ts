@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Task } from '@rivulet/protocol'
+import { createClient } from '@rivulet/client'
 import { delta } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { halting } from '../support/agents/halting-agent.ts'
@@ -121,8 +121,11 @@ test.each([
   expect([reply.status, reply.body.error.code]).toEqual([400, 'validation_failed'])
 })
 
-test('the proxy that docs/sdks.md shows puts the user before every name: the same chat of two users is two tasks', async () => {
-  const proxy = await startShownProxy()
+test('the proxy that docs/sdks.md shows has a key, and puts the user before every name: the same chat of two users is two tasks', async () => {
+  const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test' }
+  const { url, close } = await startPlatform({ env })
+  onTestFinished(close)
+  const proxy = await startShownProxy(url, env.RIVULET_KEY)
   const ask = (user: string) => {
     // A page may send what it likes: the proxy takes neither its name nor its metadata.
     const body = JSON.stringify({ id: 'chat', input: `I am ${user}`, name: 'ada:chat', metadata: { user: 'ada' } })
@@ -130,13 +133,12 @@ test('the proxy that docs/sdks.md shows puts the user before every name: the sam
   }
   expect((await ask('')).status).toBe(401)
   for (const user of ['ada', 'bob']) expect(await (await ask(user)).text()).toMatch(/"text-delta"[\s\S]*\[DONE\]/)
+  const { tasks } = createClient({ url, key: env.RIVULET_KEY })
   for (const user of ['ada', 'bob']) {
-    const { body } = await platform.client.get<{ data: Task[] }>(`/v1/tasks?name=${user}:chat`)
-    expect(body.data).toMatchObject([{ metadata: { user } }])
-    expect(await platform.client.messages(body.data[0]?.id ?? '')).toMatchObject([
-      { content: { text: `I am ${user}` } },
-      { author: 'agent' },
-    ])
+    const { data } = await tasks.list({ name: `${user}:chat` })
+    expect(data).toMatchObject([{ metadata: { user } }])
+    const messages = await tasks.get(data[0]?.id ?? '').messages()
+    expect(messages.data).toMatchObject([{ content: { text: `I am ${user}` } }, { author: 'agent' }])
   }
 })
 
@@ -166,8 +168,8 @@ function listen(url: string, options?: ReadOptions) {
   }
 }
 
-/** The program of the page, with this platform's address, a port that is free, and an agent that echoes. */
-async function startShownProxy(): Promise<string> {
+/** The program of the page, with the address of an API, a port that is free, and an agent that echoes. */
+async function startShownProxy(api: string, key: string): Promise<string> {
   const page = readFileSync(new URL('../../docs/sdks.md', import.meta.url), 'utf8')
   const [, shown = ''] = /\*\*End users\.\*\*[\s\S]*?```ts\n([\s\S]*?)\n```/.exec(page) ?? []
   const port = await freePort()
@@ -175,9 +177,9 @@ async function startShownProxy(): Promise<string> {
   const file = join(folder, 'proxy.mts')
   writeFileSync(
     file,
-    shown.replace('http://127.0.0.1:4000', platform.url).replace('listen(3000)', `listen(${port})`).replace("'assistant'", "'echo'"),
+    shown.replace('http://127.0.0.1:4000', api).replace('listen(3000)', `listen(${port})`).replace("'assistant'", "'echo'"),
   )
-  const proxy = spawn(process.execPath, ['--import', 'tsx', file], { stdio: 'inherit' })
+  const proxy = spawn(process.execPath, ['--import', 'tsx', file], { env: { ...process.env, RIVULET_KEY: key }, stdio: 'inherit' })
   onTestFinished(async () => {
     proxy.kill()
     await once(proxy, 'close')

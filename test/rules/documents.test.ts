@@ -48,7 +48,8 @@ test('code that does not type-check would be noticed', { timeout: 60_000 }, () =
 /** One that imports what is installed here; test/sdks has the SDKs of other people. */
 function isProgram(text: string): boolean {
   return (
-    /^import /m.test(text) && !/from '(ai|openai|@ai-sdk|@openai|@ag-ui|@a2a-js|@modelcontextprotocol|@rivulet\/client\/ag-ui)/.test(text)
+    /^import /m.test(text) &&
+    !/from '(ai|openai|@ai-sdk|@openai|@langchain|@ag-ui|@a2a-js|@modelcontextprotocol|@rivulet\/client\/ag-ui)/.test(text)
   )
 }
 

@@ -15,8 +15,17 @@ export type Reply = {
 
 export type ModelServer = { url: string; requests: Record<string, unknown>[]; headers: IncomingHttpHeaders[] }
 
+type Replies = Reply[] | ((request: Record<string, unknown>) => Reply)
+
 /** Returns the n-th reply to the n-th request of a conversation, counted by the model's earlier messages. */
-export async function startModelServer(replies: Reply[] | ((request: Record<string, unknown>) => Reply)): Promise<ModelServer> {
+export async function startModelServer(replies: Replies): Promise<ModelServer> {
+  const { close, ...server } = await openModelServer(replies)
+  onTestFinished(close)
+  return server
+}
+
+/** A model server that its caller closes. */
+export async function openModelServer(replies: Replies): Promise<ModelServer & { close: () => void }> {
   const requests: Record<string, unknown>[] = []
   const headers: IncomingHttpHeaders[] = []
   const server = createServer(async (request, response) => {
@@ -35,11 +44,11 @@ export async function startModelServer(replies: Reply[] | ((request: Record<stri
     else response.end()
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
+  const close = () => {
     server.closeAllConnections()
     server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests, headers }
+  }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests, headers, close }
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
@@ -73,14 +82,20 @@ function chatLines({ think = [], say = [], call, breaksOff }: Reply, id: string)
 }
 
 function responsesLines({ think = [], say = [], call, breaksOff, isIncomplete }: Reply): string[] {
-  const events: Record<string, unknown>[] = [{ type: 'response.created', response: { id: 'resp-1', status: 'in_progress', output: [] } }]
+  const events: Record<string, unknown>[] = [
+    { type: 'response.created', response: { id: 'resp-1', created_at: 1, model: 'm', status: 'in_progress', output: [] } },
+  ]
   const output: Record<string, unknown>[] = []
+  const finishItem = (item: Record<string, unknown>) => {
+    events.push({ type: 'response.output_item.done', output_index: output.length, item })
+    output.push(item)
+  }
   if (think.length > 0) {
     const item = { id: 'rs-1', type: 'reasoning', summary: [{ type: 'summary_text', text: think.join('') }] }
     const at = { item_id: item.id, output_index: output.length }
     events.push({ type: 'response.output_item.added', output_index: output.length, item: { ...item, summary: [] } })
     events.push(...think.map(delta => ({ type: 'response.reasoning_summary_text.delta', ...at, summary_index: 0, delta })))
-    output.push(item)
+    finishItem(item)
   }
   if (say.length > 0) {
     const content = [{ type: 'output_text', text: say.join(''), annotations: [] }]
@@ -88,14 +103,14 @@ function responsesLines({ think = [], say = [], call, breaksOff, isIncomplete }:
     const at = { item_id: item.id, output_index: output.length, content_index: 0 }
     events.push({ type: 'response.output_item.added', output_index: output.length, item: { ...item, content: [] } })
     events.push(...say.map(delta => ({ type: 'response.output_text.delta', ...at, delta })))
-    output.push(item)
+    finishItem(item)
   }
   if (call) {
     const item = { id: `fc-${call.id}`, type: 'function_call', call_id: call.id, name: call.name, arguments: call.arguments.join('') }
     const at = { item_id: item.id, output_index: output.length }
     events.push({ type: 'response.output_item.added', output_index: output.length, item: { ...item, arguments: '' } })
     events.push(...call.arguments.map(delta => ({ type: 'response.function_call_arguments.delta', ...at, delta })))
-    output.push({ ...item, status: 'completed' })
+    finishItem({ ...item, status: 'completed' })
   }
   const usage = { input_tokens: 5, output_tokens: 3, total_tokens: 8, input_tokens_details: {}, output_tokens_details: {} }
   const cut = { id: 'resp-1', status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, output, usage }

@@ -1,6 +1,6 @@
 /** The command line in this process, with recording pens. test/flow/cli.test.ts tests it against a platform. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import { CommanderError } from 'commander'
 import { expect, test } from 'vitest'
 import type { Context, Environment } from './context.ts'
@@ -47,23 +47,52 @@ test('every command explains itself', async () => {
 
 test('--url and --key count before the environment', async () => {
   const asked: string[] = []
-  const server = createServer((request, response) => {
-    asked.push(request.headers.authorization ?? 'nothing')
-    response.setHeader('content-type', 'application/json').end('{"data":[]}')
-  }).listen(0, '127.0.0.1')
+  await withServer(
+    (request, response) => {
+      asked.push(request.headers.authorization ?? 'nothing')
+      response.setHeader('content-type', 'application/json').end('{"data":[]}')
+    },
+    async url => {
+      await run(['agents', '--url', url, '--key', 'a'], { RIVULET_URL: 'http://127.0.0.1:2', RIVULET_KEY: 'b' })
+      await run(['agents'], { RIVULET_URL: `${url}/`, RIVULET_KEY: 'b' })
+      await run(['agents', '--url', url], { RIVULET_KEY: '' })
+    },
+  )
+  expect(asked).toEqual(['Bearer a', 'Bearer b', 'nothing'])
+})
+
+test.each([
+  [[], /^id .*\n00000000-0000-7000-8000-000000000000 {2}echo/],
+  [['--json'], /^\{"data":\[\{"id":"00000000-0000-7000-8000-000000000000"/],
+])('tasks %s searches on after an empty page that is not the last', async (options, output) => {
+  const at = '2026-01-01T00:00:00.000Z'
+  const fields = { agent: 'echo', status: 'running', metadata: {}, params: {}, createdAt: at, updatedAt: at }
+  const found = { id: someTask, ...fields, turns: 1, ranMs: 0, tokens: 0 }
+  const pages: Record<string, object> = {
+    '': { data: [], nextCursor: 'c5' },
+    c5: { data: [], nextCursor: 'c3' },
+    c3: { data: [found], nextCursor: null },
+  }
+  await withServer(
+    ({ url = '' }, response) => {
+      const cursor = new URL(url, 'http://localhost').searchParams.get('cursor') ?? ''
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(pages[cursor]))
+    },
+    async url => expect((await run(['tasks', '--q', 'needle', '--url', url, ...options])).out).toMatch(output),
+  )
+})
+
+async function withServer(onRequest: RequestListener, use: (url: string) => Promise<void>): Promise<void> {
+  const server = createServer(onRequest).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
   try {
-    await run(['agents', '--url', url, '--key', 'a'], { RIVULET_URL: 'http://127.0.0.1:2', RIVULET_KEY: 'b' })
-    await run(['agents'], { RIVULET_URL: `${url}/`, RIVULET_KEY: 'b' })
-    await run(['agents', '--url', url], { RIVULET_KEY: '' })
-    expect(asked).toEqual(['Bearer a', 'Bearer b', 'nothing'])
+    await use(`http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`)
   } finally {
     server.closeAllConnections()
     server.close()
   }
-})
+}
 
 async function run(args: string[], environment: Environment = {}): Promise<{ error: unknown; out: string; err: string }> {
   const said = { out: '', err: '' }

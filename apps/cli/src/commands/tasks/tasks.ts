@@ -1,5 +1,5 @@
 /** `rivulet tasks`: lists tasks, newest first, with filters. */
-import type { TaskQuery, TaskStatus } from '@rivulet/client'
+import type { Page, TaskQuery, TaskStatus } from '@rivulet/client'
 import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
@@ -41,8 +41,8 @@ export function addTasksCommand(program: Command, context: Context): void {
 
 async function listTasks({ environment, out, err }: Context, { url, key, json, ...query }: TasksOptions): Promise<void> {
   const { tasks } = connect(connectionOf({ ...(url && { url }), ...(key && { key }) }, environment))
-  if (json) return out.write(toJsonLine(await tasks.list(query)))
-  const page = await tasks.summaries(query)
+  if (json) return out.write(toJsonLine(await firstPage(query, next => tasks.list(next))))
+  const page = await firstPage(query, next => tasks.summaries(next))
   const now = Date.now()
   const rows = page.data.map(({ id, agent, status, dueAt, updatedAt, tokens, cost, name }) => [
     ...[id, agent, statusText({ status, dueAt }, now), formatAge(updatedAt, now)],
@@ -50,6 +50,13 @@ async function listTasks({ environment, out, err }: Context, { url, key, json, .
   ])
   out.write(rows.length > 0 ? formatTable(['id', 'agent', 'status', 'changed', 'tokens', 'cost', 'name'], rows) : 'no tasks\n')
   if (page.nextCursor) err.write(`more with --cursor ${page.nextCursor}\n`)
+}
+
+/** The first page that has a task, or the last page. A search looks at a limited number of tasks for one page, so a page may be empty before the last. */
+async function firstPage<T>(query: TaskQuery, read: (query: TaskQuery) => Promise<Page<T>>): Promise<Page<T>> {
+  let page = await read(query)
+  while (page.data.length === 0 && page.nextCursor !== null) page = await read({ ...query, cursor: page.nextCursor })
+  return page
 }
 
 export function addPair(text: string, earlier: Record<string, string> = {}): Record<string, string> {

@@ -45,6 +45,35 @@ describe.skipIf(!chromium)('the list of tasks', () => {
     await page.getByRole('link', { name: /the needle in the stack/ }).waitFor()
   })
 
+  test('a search goes on through empty pages, and keeps what it found when the list is read again', async () => {
+    const { page, platform } = stage
+    await stage.start({ steps: [] }, { name: 'deep-needle', delayMs: 3_600_000 })
+    const above = 'ffffffff-ffff-7fff-bfff-'
+    let sendSecond = () => {}
+    const second = new Promise<void>(resolve => (sendSecond = resolve))
+    let firstPages = 0
+    await page.route('**/v1/tasks?*', async route => {
+      const cursor = new URL(route.request().url()).searchParams.get('cursor')
+      if (cursor === null) firstPages += 1
+      if (cursor === null) return route.fulfill({ json: { data: [], nextCursor: `${above}000000000002` } })
+      if (cursor !== `${above}000000000002`) return route.continue()
+      await second
+      return route.fulfill({ json: { data: [], nextCursor: `${above}000000000001` } })
+    })
+    await page.goto(`${platform.url}/?search=deep-needle`)
+    await page.getByText('Searching older tasks …').waitFor()
+    expect(await page.getByText('No task matches the filters').count()).toBe(0)
+    sendSecond()
+    await page.getByText('deep-needle', { exact: true }).waitFor()
+    const before = firstPages
+    await stage.start({ steps: [] }, { name: 'a change', delayMs: 3_600_000 })
+    await until('the list was read again', () => firstPages > before)
+    await stage.start({ steps: [] }, { name: 'a change', delayMs: 3_600_000 })
+    await until('the list was read once more', () => firstPages > before + 1)
+    expect(await page.getByText('deep-needle', { exact: true }).count()).toBeGreaterThan(0)
+    await page.getByText('Searching older tasks …').waitFor({ state: 'detached' })
+  })
+
   test('the list loads no params, and one request for all of its rows', async () => {
     const { page, platform } = stage
     const large = 'x'.repeat(200_000)

@@ -25,9 +25,10 @@ export function TaskRows({ name, filter, empty }: { name: string; filter: TaskQu
   const [wanted, setWanted] = useState(() => focusedIn.get(name) ?? null)
 
   useEffect(() => look(from), [look, from])
+  // A page of a search may add no row: each page, and each refresh, makes another book, and then this loads the next page.
   useEffect(() => {
-    if (to >= tasks.length - 20) loadMore()
-  }, [to, tasks.length, loadMore])
+    if (to >= book.tasks.length - 20) loadMore()
+  }, [to, book, loadMore])
   // The row may have to be drawn first.
   useLayoutEffect(() => {
     const row = wanted && scroller.current?.querySelector<HTMLElement>(`[data-task="${wanted}"]`)
@@ -61,7 +62,7 @@ export function TaskRows({ name, filter, empty }: { name: string; filter: TaskQu
       <TaskRowHead />
       <div ref={scroller} className="min-h-0 grow overflow-y-auto overscroll-contain">
         {isLoading && <p className="px-6 py-4 text-soft">Loading …</p>}
-        {tasks.length === 0 && !isLoading && !error && empty}
+        {tasks.length === 0 && book.nextCursor === null && !isLoading && !error && empty}
         <ul aria-label="Tasks" className="relative" style={{ height: totalPx }} onFocus={note}>
           {inSight.map((task, place) => (
             <li key={task.id} className="absolute inset-x-0" style={{ top: (from + place) * rowPx, height: rowPx }}>
@@ -69,6 +70,7 @@ export function TaskRows({ name, filter, empty }: { name: string; filter: TaskQu
             </li>
           ))}
         </ul>
+        {book.nextCursor !== null && <p className="px-6 py-4 text-soft">Searching older tasks …</p>}
       </div>
     </>
   )

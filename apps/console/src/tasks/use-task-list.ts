@@ -38,7 +38,7 @@ export function useTaskList(filter: TaskQuery): TaskList {
     if (after === null || isLoadingMore.current) return
     isLoadingMore.current = true
     pageAfter(client, filter, after)
-      .then(page => queries.setQueryData<TaskBook>(['tasks', filter], before => mergePage(before ?? emptyBook, page, after)))
+      .then(page => queries.setQueryData<TaskBook>(['tasks', filter], before => before && mergePage(before, page, after)))
       // The list asks again when its end comes into sight again, and says itself that it is not up to date.
       .catch(() => {})
       .finally(() => {
@@ -55,8 +55,7 @@ export function useTaskList(filter: TaskQuery): TaskList {
     const above = current.current.tasks[firstSeen.current - 1]?.id
     const seen = above !== undefined && firstSeen.current >= pageSize / 2 ? await pageAfter(client, filter, above, signal) : null
     // What was loaded meanwhile is kept.
-    const before = queries.getQueryData<TaskBook>(name) ?? emptyBook
-    const merged = mergePage(before, newest, null)
+    const merged = mergePage(queries.getQueryData<TaskBook>(name) ?? null, newest, null)
     return seen && above !== undefined ? mergePage(merged, seen, above) : merged
   }
 }

@@ -79,7 +79,7 @@ export function createFiles({ db, databaseFor, stores, store, maxTenantBytes = N
     return completeFile(tx, file, maxTenantBytes)
   }
 
-  /** Throws where a file of this size has no room, before its bytes are read. */
+  /** Throws if a file of this size has no room now. For files that are completed without a quota. */
   async function requireRoomOf(tenant: Tenant, size: number): Promise<void> {
     if (Number.isFinite(maxTenantBytes)) await requireRoom(databaseFor(tenant), tenant, size, maxTenantBytes)
   }

@@ -1,11 +1,11 @@
 /**
  * Takes large values out of messages that are about to be committed, and puts them back for readers that want them. Rows, snapshots and pages stay
- * small, whatever an agent says.
+ * small, whatever an agent emits.
  *
- * The bytes are written before the commit, and become a file in it. If the store is unavailable, or the tenant's files take all that they may, the value stays in its message: an end of a turn never
- * waits for a store.
+ * The bytes are written before the commit, and become a file in it. The value stays in its message if the store is unavailable, or if the files of the
+ * tenant have no room: an end of a turn never waits for a store. The room is checked before the commit, so turns that end together may exceed it.
  */
-import { type Content, type Json, type Message, maxInlineMediaBytes, maxInlineValueBytes } from '@rivulet/protocol'
+import { type Content, type Json, type Message, maxInlineMediaBytes, maxInlineValueBytes, RivuletError } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
@@ -26,24 +26,31 @@ export function createSpilling(files: Files, logger: FastifyBaseLogger) {
   async function spill(tenant: Tenant, messages: Message[]): Promise<Spilled> {
     const spills: NewFile[] = []
     const slim: Message[] = []
+    const refusals: RivuletError[] = []
+    const onFailure = (message: Message, error: unknown) => {
+      if (error instanceof RivuletError && error.code === 'quota_exceeded') refusals.push(error)
+      else logger.warn({ task: message.task, err: error }, 'could not store a large value as a file; it stays in its message')
+      return null
+    }
     for (const message of messages) {
       const large = largeValue(message.content)
-      const file = large && (await store(tenant, message, large))
+      const file = large && (await store(tenant, message, large).catch(error => onFailure(message, error)))
       if (file) spills.push(file)
       slim.push(file ? { ...message, content: withoutValue(message.content, file) } : message)
     }
+    const [refusal] = refusals
+    if (refusal)
+      logger.warn(
+        { task: messages[0]?.task, values: refusals.length, reason: refusal.message },
+        'large values stay in their messages, because the files of the tenant have no room',
+      )
     return { messages: slim, spills }
   }
 
-  async function store(tenant: Tenant, { task }: Message, { bytes, mimeType, name = null }: LargeValue): Promise<NewFile | null> {
+  async function store(tenant: Tenant, { task }: Message, { bytes, mimeType, name = null }: LargeValue): Promise<NewFile> {
     const source = { bytes: once(bytes), size: bytes.length, name, mimeType, uploadedFor: task }
-    return files
-      .requireRoom(tenant, bytes.length)
-      .then(() => files.write(tenant, source, async file => ({ ...file, isSpill: true, isUsed: true })))
-      .catch(error => {
-        logger.warn({ task, err: error }, 'could not store a large value as a file; it stays in its message')
-        return null
-      })
+    await files.requireRoom(tenant, bytes.length)
+    return files.write(tenant, source, async file => ({ ...file, isSpill: true, isUsed: true }))
   }
 
   /** A page that becomes too large ends earlier, with at least one message. */

@@ -83,8 +83,6 @@ export function createTransferring({ files, transfers, metrics, config: { limits
     const transfer = await transfers.begin(tenant, caller)
     try {
       const { name, mimeType, size, sha256 } = readFileHead(request.headers, limits.fileBytes)
-      // The file of an upload that is repeated under its key is there already.
-      if (request.headers['idempotency-key'] === undefined) await files.requireRoom(tenant, size ?? 0)
       const { fileBytes: maxBytes, viewerStallMs: stallMs } = limits
       const bytes = readFileBody(request.raw, { maxBytes, stallMs, signal: transfer.signal, tooLarge: () => tooLarge(maxBytes) })
       return await files.write(tenant, { bytes: counted('up', bytes), size, name, mimeType, uploadedFor }, file => {

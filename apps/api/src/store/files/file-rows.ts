@@ -56,7 +56,7 @@ export async function requireRoom(db: Database | Transaction, tenant: Tenant, si
  * From here on the file is there. Throws if the tenant's files would take more than `most` bytes: uploads of a tenant wait for each other's commits, so
  * that together they do not.
  */
-export async function completeFile(tx: Transaction, file: NewFile, most = Number.POSITIVE_INFINITY): Promise<FileRow> {
+export async function completeFile(tx: Transaction, file: NewFile, most: number): Promise<FileRow> {
   if (Number.isFinite(most)) {
     await lockQuota(tx, file.tenant, 'files')
     await requireRoom(tx, file.tenant, file.size, most)

@@ -223,12 +223,15 @@ async function endStepwise(
   if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
   await storeState(tx, turn, state)
   await confirmJoins(tx, turn, joins)
-  for (const file of spills) await completeFile(tx, file)
+  for (const file of spills) await completeFile(tx, file, noQuota)
   await addReferences(tx, task, filesIn(said.map(({ content }) => content)))
   // Before its waits are closed: an end of a child holds the child first, and then closes its wait.
   const canceled = await cancelChildren(tx, turn.id)
   return { result: 'committed', canceled, ...(await endTurn(tx, turn, outcome)) }
 }
+
+/** The end of a turn never fails for want of room: `spill` has checked the quota before it wrote the bytes. */
+const noQuota = Number.POSITIVE_INFINITY
 
 /** Null when the turn has no try left, or no time for one. */
 function retryDelay(

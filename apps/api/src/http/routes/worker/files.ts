@@ -3,7 +3,7 @@ import { claimHeaders, fileIdSchema, fileSchema } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { completeFile, getFile, toFile } from '../../../store/files/file-rows.ts'
+import { getFile, toFile } from '../../../store/files/file-rows.ts'
 import type { Services } from '../../services.ts'
 import { acceptAnyBody, createTransferring } from '../files.ts'
 import { config } from '../internal/held-turns.ts'
@@ -15,7 +15,7 @@ const params = z.object({ id: fileIdSchema })
 const headers = claimHeaders
 
 export function workerProtocolFileRoutes(scope: FastifyInstance, services: Services, { held }: WorkerCalls): void {
-  const { db } = services
+  const { db, files } = services
   const { upload, download } = createTransferring(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -32,7 +32,7 @@ export function workerProtocolFileRoutes(scope: FastifyInstance, services: Servi
       const { turnId, claimId } = claimOf(request)
       const { task, tenant } = await held.requireHeldTask(request, turnId, claimId)
       const uploader = { tenant, caller: `turn ${turnId}`, uploadedFor: task }
-      return upload(request, uploader, async file => ({ file: toFile(await db.transaction(tx => completeFile(tx, file))) }))
+      return upload(request, uploader, async file => ({ file: toFile(await db.transaction(tx => files.complete(tx, file))) }))
     })
   })
 }

@@ -16,8 +16,15 @@ export type PoolShare = { slots?: FairSlots; limitMs?: number }
 
 const statementCanceled = '57014'
 
-function tookTooLong(limitMs: number): RivuletError {
-  return new RivuletError('overloaded', `The list took longer than ${limitMs / 1_000} s; narrow it, for example by agent, status or time`)
+class ListTooSlow extends RivuletError {
+  constructor(limitMs: number) {
+    super('overloaded', `The list took longer than ${limitMs / 1_000} s; narrow it, for example by agent, status or time`)
+  }
+}
+
+/** Drizzle wraps the errors of statements. */
+export function isListTooSlow(error: unknown): boolean {
+  return error instanceof ListTooSlow || (error instanceof Error && isListTooSlow(error.cause))
 }
 
 /** A class, and a "Pool" by name: that is how drizzle knows what it can have a transaction's connection of. */
@@ -77,7 +84,7 @@ export class TenantPool {
     } catch (error) {
       // Its question may still be under way.
       client.release(true)
-      throw this.#share.limitMs && sqlStateOf(error) === statementCanceled ? tookTooLong(this.#share.limitMs) : error
+      throw this.#share.limitMs && sqlStateOf(error) === statementCanceled ? new ListTooSlow(this.#share.limitMs) : error
     }
   }
 

@@ -5,6 +5,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Database } from '../connection/database.ts'
 import { fromJsonRow } from '../connection/json-rows.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
+import { isListTooSlow } from '../connection/tenant-pool.ts'
 import { toTask } from '../rows.ts'
 import { tasks } from '../schema.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
@@ -13,8 +14,10 @@ import { type Page, type PageRow, pageOf } from './pages.ts'
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
 export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter, maxBytes: number): Promise<Page<Task, string>> {
-  const { limit } = query
-  const { condition, end } = await taskRange(db, tenant, query)
+  return searchTasks(db, tenant, query, condition => readPage(db, query.limit, condition, maxBytes))
+}
+
+async function readPage(db: Database, limit: number, condition: SQL, maxBytes: number): Promise<Page<Task, string>> {
   const keys = sql`select id from tasks where ${condition} order by id desc limit ${limit + 1}`
   const fit = fitKeys({ name: 'page', bytesAt: key => `(select ${taskBytes} from tasks where id = ${key})`, maxBytes: String(maxBytes) })
   const { rows } = await db.execute<PageRow>(sql`
@@ -22,34 +25,55 @@ export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter,
     select to_json(tasks) as row, cardinality(keys) > count as more
     from tasks, page_keys, (select ${sql.raw(rowsToSend('page', String(limit)))} as count) as page
     where id = any(keys[1:count]) order by id desc`)
-  const { data, nextCursor } = pageOf(
+  return pageOf(
     rows,
     row => toTask(fromJsonRow(tasks, row)),
     task => task.id,
   )
-  return { data, nextCursor: nextCursor ?? end }
 }
 
 /** How many tasks one call of a search looks at, and how much metadata of them as it is stored: no index has what it looks for. */
 const maxSearchedTasks = 10_000
 const maxSearchedBytes = 8 * 1024 * 1024
+/** A search by `q` reads their first inputs, too. */
+const maxSearchedInputs = 1_000
 
-/** The tasks that a list is about. A search may end before all of them, at `end`; its next page goes on from there. */
-export async function taskRange(db: Database, tenant: Tenant, filter: TaskFilter): Promise<{ condition: SQL; end: string | null }> {
+/**
+ * Reads the page of the tasks that fit a filter. A search may end before all of them; its next page goes on from there. Where Postgres does not return
+ * a search in time, a tenth of its tasks is searched instead.
+ */
+export async function searchTasks<T>(
+  db: Database,
+  tenant: Tenant,
+  filter: TaskFilter,
+  read: (condition: SQL) => Promise<Page<T, string>>,
+): Promise<Page<T, string>> {
   const indexed = indexedCondition(tenant, filter)
   const searched = searchCondition(filter)
-  if (searched === undefined) return { condition: indexed, end: null }
-  const isBeyond = sql`place > ${maxSearchedTasks} or (place > 1 and bytes > ${maxSearchedBytes})`
+  if (searched === undefined) return read(indexed)
+  for (let most = filter.q === undefined ? maxSearchedTasks : maxSearchedInputs; ; most /= 10) {
+    try {
+      const end = await endOfSearch(db, indexed, most)
+      const { data, nextCursor } = await read(and(indexed, searched, end === null ? undefined : gte(tasks.id, end)) ?? searched)
+      return { data, nextCursor: nextCursor ?? end }
+    } catch (error) {
+      if (!isListTooSlow(error) || most === 1) throw error
+    }
+  }
+}
+
+/** The last task that a search looks at; null if it looks at all. */
+async function endOfSearch(db: Database, indexed: SQL, most: number): Promise<string | null> {
+  const isBeyond = sql`place > ${most} or (place > 1 and bytes > ${maxSearchedBytes})`
   const { rows } = await db.execute<{ end: string | null }>(sql`
     with read as (
       select id, row_number() over newest as place, sum(bytes) over newest as bytes
       from (
-        select id, pg_column_size(metadata)::bigint as bytes from tasks where ${indexed} order by id desc limit ${maxSearchedTasks + 1}
+        select id, pg_column_size(metadata)::bigint as bytes from tasks where ${indexed} order by id desc limit ${most + 1}
       ) as latest window newest as (order by id desc)
     )
     select id as end from read where place = (select min(place) - 1 from read where ${isBeyond})`)
-  const end = rows[0]?.end ?? null
-  return { condition: and(indexed, searched, end === null ? undefined : gte(tasks.id, end)) ?? searched, end }
+  return rows[0]?.end ?? null
 }
 
 function indexedCondition(tenant: Tenant, filter: TaskFilter): SQL {

@@ -4,12 +4,12 @@
  * An input that takes more than 64 KiB in Postgres has no title, because Postgres would have to decompress all of it with every list.
  */
 import { maxPageSize, type TaskSummary } from '@rivulet/protocol'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { isDue } from '../turns/turn-states.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
-import { firstKept, maxReadInputBytes, type TaskFilter, taskRange } from './list-tasks.ts'
+import { firstKept, maxReadInputBytes, searchTasks, type TaskFilter } from './list-tasks.ts'
 import type { Page } from './pages.ts'
 
 const maxTitle = 160
@@ -21,8 +21,10 @@ export async function summarizeTasks(
   filter: TaskFilter,
   maxBytes: number,
 ): Promise<Page<TaskSummary, string>> {
-  const { limit } = filter
-  const { condition, end } = await taskRange(db, tenant, filter)
+  return searchTasks(db, tenant, filter, condition => readPage(db, filter.limit, condition, maxBytes))
+}
+
+async function readPage(db: Database, limit: number, condition: SQL, maxBytes: number): Promise<Page<TaskSummary, string>> {
   const keys = sql`select id from tasks where ${condition} order by id desc limit ${limit + 1}`
   const bytesAt = (key: string) => `(select ${bytesOf('metadata')} + ${maxTitle + maxError} from tasks where id = ${key})`
   const { rows } = await db.execute<Row>(sql`
@@ -32,7 +34,7 @@ export async function summarizeTasks(
     from page_keys, (select ${sql.raw(rowsToSend('page', String(limit)))} as count) as page, tasks, lateral (${sql.raw(figures)}) as figures
     where tasks.id = any(keys[1:count]) order by tasks.id desc`)
   const data = rows.map(toSummary)
-  return { data, nextCursor: (rows[0]?.more ? data.at(-1)?.id : null) ?? end }
+  return { data, nextCursor: (rows[0]?.more && data.at(-1)?.id) || null }
 }
 
 const title = sql`${sql.raw(`select case when pg_column_size(input) > ${maxReadInputBytes} then null when input->>'type' = 'text' then left(input->>'text', ${maxTitle})

@@ -110,6 +110,51 @@ test('no way to create a turn exceeds the quota, and an interrupt takes the plac
   expect(await unfinished()).toBeLessThanOrEqual(mostTurns)
 })
 
+test('every way to upload a file obeys the quota, and rejects a file only for its size if it is repeated under its key', async () => {
+  await platform.client.createTask({ agent: 'scripted', input: 'x', params: { steps: [{ sleep: 600_000 }] } })
+  const turn = await until('a worker holds the turn', async () => {
+    const { rows } = await platform.pg.query("select id, claim from turns where status = 'running'")
+    return rows[0] as { id: string; claim: string } | undefined
+  })
+  const held = { 'x-turn-id': turn.id, 'x-claim-id': turn.claim }
+  const send = async (path: string, headers: Record<string, string>, size: number) => {
+    const response = await fetch(`${platform.url}${path}`, { method: 'POST', headers, body: 'x'.repeat(size) })
+    const { file, error } = (await response.json()) as { file?: { id: string }; error?: { code: string } }
+    return { result: error?.code ?? response.status, id: file?.id }
+  }
+  const keyed = { 'idempotency-key': 'the-only-file' }
+  const first = await send('/v1/files', keyed, mostBytes - 1)
+  expect(first.result).toBe(201)
+  const ways: [path: string, headers: Record<string, string>][] = [
+    ['/v1/files', {}],
+    ['/v1/files', { 'idempotency-key': 'another-file' }],
+    ['/internal/files', held],
+    ['/worker/v1/files', held],
+    ['/worker/v1/files', { ...held, 'idempotency-key': 'another-file' }],
+  ]
+  for (const [path, headers] of ways) expect([path, (await send(path, headers, 2)).result]).toEqual([path, 'quota_exceeded'])
+  expect(await send('/v1/files', keyed, mostBytes - 1)).toEqual(first)
+  await fetch(`${platform.url}/v1/files/${first.id}`, { method: 'DELETE' })
+  for (const path of ['/internal/files', '/worker/v1/files']) expect([path, (await send(path, held, 2)).result]).toEqual([path, 200])
+  await cancelAll()
+  await platform.pg.query('delete from tasks')
+  await platform.pg.query('delete from files')
+})
+
+test('a report of usage leaves the sum of files out where Postgres does not return it in time', async () => {
+  const blocker = await platform.pg.connect()
+  try {
+    await blocker.query('begin')
+    await blocker.query('lock table files in access exclusive mode')
+    const { status, body } = await platform.client.get<object>('/v1/usage')
+    expect([status, body]).toEqual([200, expect.not.objectContaining({ files: expect.anything() })])
+  } finally {
+    await blocker.query('rollback')
+    blocker.release()
+  }
+  expect((await platform.client.get<object>('/v1/usage')).body).toMatchObject({ files: { bytes: expect.any(Number) } })
+})
+
 test('files that are uploaded together take no more than the tenant may have, and a removed one makes room', async () => {
   const upload = async (i: number) => {
     const response = await fetch(`${platform.urls[i % 2]}/v1/files`, { method: 'POST', body: 'x'.repeat(1_000) })

@@ -521,6 +521,12 @@ describe('a key that is limited to an agent', () => {
     expect([completed(limited) > 0, completed(limited) < completed(whole)]).toEqual([true, true])
   })
 
+  test('sees no sum of files beside the limit of its tenant, whose other agents have files, too', async () => {
+    expect(JSON.parse((await ask('GET /v1/usage', { key: own.key })).body)).toHaveProperty('files')
+    const reply = await ask('GET /v1/usage', { key: within.key })
+    expect([reply.status, Object.keys(JSON.parse(reply.body))]).toEqual([200, expect.not.arrayContaining(['files'])])
+  })
+
   test('follows the feed of this agent alone, also where it goes on', async () => {
     const leaving = new AbortController()
     const headers = { authorization: `Bearer ${strange.key}`, accept: 'text/event-stream' }

@@ -24,7 +24,10 @@ export const usageReportSchema = z.object({
   data: z.array(z.object({ group: z.string().nullable(), ...sums })),
   /** Of all groups, also of those that `data` has no room for. */
   total: z.object(sums),
-  /** What is stored now. `maxBytes` is the limit of the tenant; null in a report about all tenants. Older servers omit it. */
+  /**
+   * The stored files. `maxBytes` is the limit of the tenant; null in a report about all tenants. Absent from older servers, for a key that is limited to
+   * agents, and if the sum takes too long.
+   */
   files: z.object({ count: z.int().min(0), bytes: z.int().min(0), maxBytes: z.int().nullable() }).optional(),
 })
 

@@ -86,14 +86,16 @@ type DispatchedTurn = Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn & { hasP
 
 /**
  * Turns that should be in the queue: next in their task, due for a while, and not waiting in the outbox. After Postgres' clock was set back, a turn
- * without a delay was queued in the future: it is due for a while, too.
+ * without a delay was queued in the future: it counts as due for a while, too. No grace applies to it, because its `runAt` does not show how long it waits;
+ * the queue keeps one entry of a turn.
  */
 export async function dispatchedTurns(db: Database, { dueForMs, limit }: { dueForMs: number; limit: number }): Promise<DispatchedTurn[]> {
   const isQueuedLater = sql`${sql.raw(dueAt('turns'))} = '-infinity' and ${turns.runAt} > now()`
-  const [due, later] = [await find(lt(turns.runAt, msAgo(dueForMs))), await find(isQueuedLater)]
+  const due = await find(lt(turns.runAt, msAgo(dueForMs)), limit)
+  const later = due.length < limit ? await find(isQueuedLater, limit - due.length) : []
   return [...due, ...later]
 
-  function find(condition: SQL): Promise<DispatchedTurn[]> {
+  function find(condition: SQL, most: number): Promise<DispatchedTurn[]> {
     return db
       .select({
         ...{ turnId: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
@@ -106,7 +108,7 @@ export async function dispatchedTurns(db: Database, { dueForMs, limit }: { dueFo
       .leftJoin(outbox, eq(outbox.turn, turns.id))
       .where(and(eq(turns.status, 'queued'), condition, isNull(outbox.id), sql.raw(isNext)))
       .orderBy(asc(turns.runAt))
-      .limit(limit)
+      .limit(most)
   }
 }
 

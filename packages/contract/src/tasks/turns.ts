@@ -35,7 +35,7 @@ export const listAttempts = route('GET /v1/tasks/:id/turns/:number/attempts', {
   doc: 'Lists the attempts of a turn, the first one first',
 })
 
-// A retry discards what the turn said.
+// A retry discards what the turn emitted.
 export const retryTurn = route('POST /v1/tasks/:id/retry', {
   ...sending,
   token: 'rewind',

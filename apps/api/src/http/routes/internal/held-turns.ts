@@ -10,7 +10,7 @@ import { findHeldTask, findHeldTurns, findTurns } from '../../../store/reads/tur
 import type { TurnRow } from '../../../store/rows.ts'
 import { hasClaimed } from '../../../store/turns/claim-turn.ts'
 
-/** The scope of every route of workers. */
+/** The scope of the routes of workers that are not in the contract: `/worker/v1`. */
 export const config = { access: { scope: 'worker' } } as const
 
 /** Turns that are looked for in one question. */

@@ -129,7 +129,6 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
 export const dialectHeaders = { 'keep-alive': 'timeout=0' }
 
 export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
-  // A HEAD would get a body: the stream is written past Node's response object.
   serve(scope, contract.watchTask, async (request, reply) => {
     requireEvents(request)
     const { token, after, from, follow, format } = request.query

@@ -15,8 +15,6 @@ import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import { dialectOf, type EventStream } from './events.ts'
 
-/** The rest of the turn, in this format, in place of the wait. */
-
 export function waitRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, waiting, config } = services
   const { note } = createAudit(services)

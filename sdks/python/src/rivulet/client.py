@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
 import uuid
 from dataclasses import dataclass
-from typing import Any, AsyncIterator, Literal
+from typing import Any, AsyncGenerator, AsyncIterator, Literal
 from urllib.parse import quote, urlencode
 
 from .errors import RivuletError
-from .http import Http
+from .http import Http, Stream, retry_after_of
 from .updates import DeltaAccumulator, given
 
 EventType = Literal[
@@ -42,7 +43,8 @@ class Result:
 
 class Client:
     def __init__(self, url: str | None = None, key: str | None = None) -> None:
-        self._http = Http(url or os.environ.get("RIVULET_URL", "http://127.0.0.1:4000"), key or os.environ.get("RIVULET_KEY"), 16)
+        base = url or os.environ.get("RIVULET_URL", "http://127.0.0.1:4000")
+        self._http = Http(base, key or os.environ.get("RIVULET_KEY"), threads=16, retries=8)
 
     async def __aenter__(self) -> Client:
         return self
@@ -85,15 +87,17 @@ class Client:
 
     async def stream(self, task: str, after: str | None = None) -> AsyncIterator[Event]:
         """The events of a task until it has ended. A connection that breaks is opened again, exactly behind the last event."""
-        async for event in self._events(f"/v1/tasks/{task}/events", after):
-            yield event
-            if event.type in ("end", "deleted"):
-                return
+        async with contextlib.aclosing(self._events(f"/v1/tasks/{task}/events", after)) as events:
+            async for event in events:
+                yield event
+                if event.type in ("end", "deleted"):
+                    return
 
     async def feed(self, after: str | None = None, **filters: str) -> AsyncIterator[Event]:
         """The changes of all tasks, for ever."""
-        async for event in self._events("/v1/feed" + (f"?{urlencode(filters)}" if filters else ""), after):
-            yield event
+        async with contextlib.aclosing(self._events("/v1/feed" + (f"?{urlencode(filters)}" if filters else ""), after)) as events:
+            async for event in events:
+                yield event
 
     async def send(self, task: str, input: Any, **more: Any) -> dict[str, Any]:
         return (await self._post(f"/v1/tasks/{task}/turns", {"input": input, **more}))["turn"]
@@ -120,33 +124,36 @@ class Client:
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
         return await self._http.json("POST", path, body, {"idempotency-key": str(uuid.uuid4())})
 
-    async def _events(self, path: str, after: str | None) -> AsyncIterator[Event]:
-        failures = 0
-        while True:
+    async def _events(self, path: str, after: str | None) -> AsyncGenerator[Event, None]:
+        # Since the last event, and since the last connection: a quiet stream may break more often than a call is repeated.
+        failures, refusals = 0, 0
+        while not self._http.is_closed:
             headers = {"accept": "text/event-stream", **({"last-event-id": after} if after is not None else {})}
+            pause = 0.0
             try:
-                response = await self._http.stream("GET", path, None, headers)
-                if response.status == 204:
-                    return
-                try:
+                status, response = await self._http.stream(path, headers)
+                refusals = 0
+                with contextlib.closing(response):
+                    if status == 204:
+                        return
                     async for event in self._frames(response):
                         failures = 0
                         after = event.cursor if event.cursor is not None else after
                         yield event
-                finally:
-                    response.close()
-            except RivuletError as error:
-                if error.status is None or (error.status < 500 and error.status != 429):
+            except (OSError, http.client.HTTPException, RivuletError) as error:
+                refusals += 1
+                if self._http.is_closed:
+                    return
+                if self._http.is_final(error, refusals):
                     raise
-            except (OSError, http.client.HTTPException):
-                pass
+                pause = retry_after_of(error)
             failures += 1
-            await asyncio.sleep(min(2, 0.05 * 2**failures))
+            await asyncio.sleep(max(min(2, 0.05 * 2**failures), pause))
 
-    async def _frames(self, response: http.client.HTTPResponse) -> AsyncIterator[Event]:
+    async def _frames(self, response: Stream) -> AsyncIterator[Event]:
         kind, data, cursor = "message", "", None
         while True:
-            line = await self._http.read_line(response)
+            line = await response.read_line()
             if not line:
                 return
             name, _, value = line.decode().rstrip("\r\n").partition(": ")

@@ -7,11 +7,12 @@ from typing import Any
 class RivuletError(Exception):
     """Raise it in an agent to fail the turn with this code and this message. Viewers do not get the text of any other exception."""
 
-    def __init__(self, code: str, message: str, status: int | None = None) -> None:
+    def __init__(self, code: str, message: str, status: int | None = None, retry_after: float = 0) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.status = status
+        self.retry_after = retry_after
 
 
 def failure_of(error: BaseException) -> dict[str, str]:

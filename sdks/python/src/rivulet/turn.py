@@ -155,9 +155,15 @@ class Turn:
         self._writer = TurnWriter(self._held, claim["kept"], self._append, lambda: over("lost"))
         self._remembered = {step["name"]: step for step in claim["steps"]}
         self._names: set[str] = set()
+        self._asked_names: set[str] = set()
+        self._openers: dict[int, asyncio.Task[Any] | None] = {}
+        self._is_over_budget: bool = claim.get("isOverBudget", False)
         self._waits: dict[str, dict[str, Any]] = {}
         self._active: set[str] = set()
         self._asking = 0
+        self._has_answer = False
+        # How many open waits keep a turn that cannot park: its heartbeat asks for their answers.
+        self.waiting = 0
         self._changed = asyncio.Event()
         self._parking: asyncio.Task[None] | None = None
         self._children: dict[str, dict[str, Any]] = {}
@@ -222,12 +228,14 @@ class Turn:
     async def custom(self, name: str, data: Any) -> None:
         await self._write(custom(name, data))
 
-    async def _write(self, update: Update) -> None:
-        before = self._writer.next_index
-        await self._writer.write(update)
+    async def _write(self, update: Update) -> range:
+        opened = self._writer.put(update)
+        self._openers.update(dict.fromkeys(opened, asyncio.current_task()))
         for step in _around(current_step.get()):
-            step.indexes.extend(range(before, self._writer.next_index))
+            step.indexes.extend(opened)
         self._changed.set()
+        await self._writer.room()
+        return opened
 
     async def _append(self, held: dict[str, Any], first: int, updates: list[Update]) -> dict[str, Any]:
         body = {"appends": [{**held, "first": first, "updates": updates}]}
@@ -245,6 +253,7 @@ class Turn:
         try:
             if name in self._remembered:
                 return await self._replay(self._remembered[name])
+            self.check_budget()
             return await self._run_step(_Step(name, current_step.get()), work)
         except BaseException:
             self._names.discard(name)
@@ -274,7 +283,9 @@ class Turn:
             **({"changes": own.changes} if own.changes else {}),
             **({"records": own.records, "usage": own.usage} if own.records else {}),
         }
-        await self._settled("step", await self._calls.post("step", body), own.name)
+        stored = await self._calls.post("step", body)
+        self._learn(stored)
+        await self._settled("step", stored, own.name)
         return result
 
     async def _replay(self, memory: dict[str, Any]) -> Any:
@@ -295,12 +306,20 @@ class Turn:
         self._count(used)
         own = current_step.get()
         if own is None:
-            await self._calls.post("usage", {**self._names_of_turn(), "records": [record]})
+            self._learn(await self._calls.post("usage", {**self._names_of_turn(), "records": [record]}))
             return
         own.records.append(record)
         for step in _around(own):
             for name, tokens in used.items():
                 step.usage[name] = step.usage.get(name, 0) + tokens
+
+    def check_budget(self) -> None:
+        """Raises `budget_exceeded` if the task has used its budget. A step does it, too, before it runs."""
+        if self._is_over_budget:
+            raise RivuletError("budget_exceeded", "The task has used its budget")
+
+    def _learn(self, result: dict[str, Any]) -> None:
+        self._is_over_budget = self._is_over_budget or result.get("isOverBudget", False)
 
     def _count(self, used: dict[str, float]) -> None:
         for name, tokens in used.items():
@@ -382,7 +401,20 @@ class Turn:
     async def _open(self, wanted: list[dict[str, Any]], call: str, field_name: str) -> list[dict[str, Any]]:
         if current_step.get() is not None:
             raise RivuletError("bad_call", "A turn cannot wait inside a step: a step is stored when it ends, so wait outside")
+        if any(self._writer.messages[index].status == "streaming" for index, task in self._openers.items() if task is asyncio.current_task()):
+            raise RivuletError("bad_call", "A message is open while the turn waits: close it before you ask")
         names = [one["name"] for one in wanted]
+        for name in names:
+            if name in self._asked_names:
+                raise RivuletError("bad_call", f'Two waits or children are named "{name}", but an answer is stored by its name')
+        self._asked_names.update(names)
+        try:
+            return await self._closed(wanted, names, call, field_name)
+        except BaseException:
+            self._asked_names.difference_update(names)
+            raise
+
+    async def _closed(self, wanted: list[dict[str, Any]], names: list[str], call: str, field_name: str) -> list[dict[str, Any]]:
         self._asking += 1
         try:
             waits = await self._asked(wanted, call, field_name)
@@ -412,24 +444,40 @@ class Turn:
     async def _park(self) -> None:
         """Once nothing else of the turn is under way. The worker cancels the handler, which runs again when a wait was closed."""
         await asyncio.sleep(0)
-        while self._asking > 0 or self._active or self._writer.has_open_message():
-            self._changed.clear()
-            if self._asking > 0:
-                await asyncio.sleep(0.01)
-            else:
+        try:
+            while self._asking > 0 or self._active or self._writer.has_open_message():
+                self._changed.clear()
+                if self._has_answer:
+                    await self._read_waits()
+                    return
+                if self._asking > 0:
+                    await asyncio.sleep(0.01)
+                    continue
+                self.waiting = sum(wait["status"] == "open" for wait in self._waits.values())
                 await self._changed.wait()
+        finally:
+            self.waiting = 0
         await self._writer.drain()
         result = await self._calls.post("park", {**self._held, "last": self._writer.last})
         if result["result"] == "gap":
             self._writer.move_to(result)
         elif result["result"] == "answered":
-            found = await self._calls.get("waits?", self._held)
-            self._waits = {wait["name"]: wait for wait in found["waits"]}
+            await self._read_waits()
         elif result["result"] in ("parked", "superseded"):
             self._over("parked" if result["result"] == "parked" else "lost")
             await asyncio.get_running_loop().create_future()
         else:
             raise RivuletError("bad_call", "A message is open while the turn waits: close it before you ask")
+
+    def answered(self) -> None:
+        """A wait of the turn was closed."""
+        self._has_answer = True
+        self._changed.set()
+
+    async def _read_waits(self) -> None:
+        self._has_answer = False
+        found = await self._calls.get("waits?", self._held)
+        self._waits = {wait["name"]: wait for wait in found["waits"]}
 
     async def _settled(self, call: str, result: dict[str, Any], name: str) -> None:
         kind = result["result"]
@@ -456,13 +504,13 @@ class Places:
         writer = self._turn._writer
         index = update.get("index")
         if index is None:
-            return await self._turn._write(update)
+            await self._turn._write(update)
+            return
         if index not in self.indexes and update["type"] == "done":
             return
-        place = self.indexes.get(index, writer.next_index)
-        await self._turn._write({**update, "index": place})
-        if index not in self.indexes and writer.next_index > place:
-            self.indexes[index] = place
+        opened = await self._turn._write({**update, "index": self.indexes.get(index, writer.next_index)})
+        if opened:
+            self.indexes[index] = opened[0]
 
     async def close(self, **how: Any) -> None:
         for index in self.indexes.values():

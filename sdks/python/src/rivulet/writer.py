@@ -50,10 +50,19 @@ class TurnWriter:
         return any(message.status == "streaming" for message in self.messages)
 
     async def write(self, update: Update) -> None:
-        """Takes an update; waits while too much is unsent."""
+        self.put(update)
+        await self.room()
+
+    def put(self, update: Update) -> range:
+        """Takes an update, and returns the indexes of the messages that it opens. It waits for nothing, so parallel code cannot take the same index."""
+        before = self.next_index
         for one in self._opened(update):
             self._fold(one)
             self._take(one)
+        return range(before, self.next_index)
+
+    async def room(self) -> None:
+        """Waits while too much is unsent."""
         while self._unsent > max_unsent and self._error is None:
             await self._progressed()
         self.check()

@@ -58,12 +58,15 @@ class Worker:
     ) -> None:
         self.id = str(uuid.uuid4())
         self._agents = {one.name: one for one in agents}
-        self._http = Http(url or os.environ.get("RIVULET_URL", "http://127.0.0.1:4000"), key or os.environ.get("RIVULET_WORKER_KEY"))
+        base = url or os.environ.get("RIVULET_URL", "http://127.0.0.1:4000")
+        self._http = Http(base, key or os.environ.get("RIVULET_WORKER_KEY"), on_retry=self._log_retry)
         self._calls = ApiCalls(self._http)
         self._concurrency = concurrency
         self._drain_seconds = drain_seconds
         self._version = version
+        # By claim, because a turn that parks may be claimed again before its old run has ended.
         self._running: dict[str, tuple[RunningTurn, asyncio.Task[None]]] = {}
+        self._logs_again_at = 0.0
         self._stopping = asyncio.Event()
         self._freed = asyncio.Event()
 
@@ -79,10 +82,15 @@ class Worker:
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             done, _ = await asyncio.wait({*background, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            self.stop()
+            # Without heartbeats the turns lose their leases, so they are released at once.
+            if background[1] not in done:
+                await self._drain(background[2])
             for task in done - {stopping}:
                 task.result()
-            await self._drain(background[2])
         finally:
+            self.stop()
+            await self._release()
             for task in (*background, stopping):
                 task.cancel()
             await asyncio.gather(*background, stopping, return_exceptions=True)
@@ -101,13 +109,17 @@ class Worker:
     async def _beat(self, every_ms: int) -> None:
         while True:
             began = time.monotonic()
-            turns = [dict(running.held) for running, _ in self._running.values()]
+            # The newest claim of each turn.
+            sent = {running.held["turn"]: running for running, _ in self._running.values()}
+            turns = [{**running.held, "waiting": running.turn.waiting} for running in sent.values()]
             news = await self._calls.post("heartbeat", {"worker": self.id, "turns": turns, "waitMs": min(poll_ms, every_ms)})
-            for turn in news["lost"]:
-                if turn in self._running:
-                    self._running[turn][0].end("canceled" if turn in news["canceled"] else "lost")
-            # A turn that is lost stays in the reply until it has ended here.
-            if news["lost"] and time.monotonic() - began < 0.05:
+            for turn, running in sent.items():
+                if turn in news["lost"]:
+                    running.end("canceled" if turn in news["canceled"] else "lost")
+                elif turn in news["answered"]:
+                    running.turn.answered()
+            # A turn that is lost stays in the reply until it has ended here, and one with an answer until it has read it.
+            if (news["lost"] or news["answered"]) and time.monotonic() - began < 0.05:
                 await asyncio.sleep(0.05)
 
     async def _claim(self, wait_ms: int) -> None:
@@ -131,17 +143,22 @@ class Worker:
 
     def _start(self, claim: dict[str, Any]) -> None:
         running = RunningTurn(self._agents[claim["agent"]], claim, self._calls)
-        self._running[claim["turn"]] = (running, asyncio.create_task(self._run(running)))
+        before = [(other, task) for other, task in self._running.values() if other.held["turn"] == claim["turn"]]
+        for other, _ in before:
+            other.end("lost")
+        self._running[claim["claim"]] = (running, asyncio.create_task(self._run(running, [task for _, task in before])))
 
-    async def _run(self, running: RunningTurn) -> None:
+    async def _run(self, running: RunningTurn, before: list[asyncio.Task[None]]) -> None:
         try:
+            if before:
+                await asyncio.wait(before)
             await running.run()
         except asyncio.CancelledError:
             raise
         except Exception:
             logger.exception("could not finish the turn")
         finally:
-            self._running.pop(running.held["turn"], None)
+            self._running.pop(running.held["claim"], None)
             self._freed.set()
 
     async def _drain(self, claiming: asyncio.Task[None]) -> None:
@@ -149,11 +166,19 @@ class Worker:
         deadline = time.monotonic() + self._drain_seconds
         while time.monotonic() < deadline and (self._running or not claiming.done()):
             await asyncio.wait({claiming, *(task for _, task in self._running.values())}, timeout=0.1)
+
+    async def _release(self) -> None:
         for running, _ in list(self._running.values()):
             running.end("released")
         tasks = [task for _, task in self._running.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=15)
+
+    def _log_retry(self, error: Exception) -> None:
+        """Logs a failed call, and then none for a minute, because every call repeats until the API is back."""
+        if time.monotonic() >= self._logs_again_at:
+            self._logs_again_at = time.monotonic() + 60
+            logger.warning("a call to the API failed and is repeated: %s", error, extra={"worker": self.id})
 
 
 class JsonFormatter(logging.Formatter):

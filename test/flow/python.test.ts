@@ -166,21 +166,47 @@ describe.skipIf(!hasPython)('[needs python3] the package for Python', () => {
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
-  test('drains at SIGTERM: it ends what it can, and releases the rest to another worker', async () => {
-    const [gate, never] = [newGate(), newGate()]
-    const leaving = await startWorker({ drainSeconds: 3 })
-    const begin = (path: string) => platform.client.createTask({ agent: 'py-slow', input: 'hello', params: { until: path } })
-    const [short, long] = [await begin(gate), await begin(never)]
-    await until('both turns have begun', async () => leaving.said.filter(line => line === 'begun 1').length === 2)
+  test('drains at SIGTERM: its turns end before it does', async () => {
+    const gate = newGate()
+    const leaving = await startWorker({ drainSeconds: 600 })
+    const { task } = await platform.client.createTask({ agent: 'py-slow', input: 'hello', params: { until: gate } })
+    await until('the turn has begun', async () => leaving.said.includes('begun 1'))
     const exit = once(leaving.process, 'exit')
     leaving.process.kill('SIGTERM')
     writeFileSync(gate, '')
-    expect((await platform.client.waitForEnd(short.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
-    const other = await startWorker()
     expect(await exit).toEqual([0, null])
-    await until('the other worker has the rest', async () => other.said.includes('begun 1'))
-    writeFileSync(never, '')
-    expect((await platform.client.waitForEnd(long.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  })
+
+  test('releases what a drain leaves to another worker', async () => {
+    const gate = newGate()
+    const leaving = await startWorker({ drainSeconds: 0 })
+    const { task } = await platform.client.createTask({ agent: 'py-slow', input: 'hello', params: { until: gate } })
+    await until('the turn has begun', async () => leaving.said.includes('begun 1'))
+    const exit = once(leaving.process, 'exit')
+    leaving.process.kill('SIGTERM')
+    expect(await exit).toEqual([0, null])
+    const other = await startWorker()
+    await until('the other worker has the turn', async () => other.said.includes('begun 1'))
+    writeFileSync(gate, '')
+    expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  })
+
+  test('gets the answer of a question that is asked beside a running step', async () => {
+    await startWorker()
+    const { task } = await platform.client.createTask({ agent: 'py-beside', input: 'hello' })
+    const { turns: asking } = await platform.client.waitForTask(task.id, found => found.turns[0]?.waits?.[0] !== undefined)
+    const wait = asking[0]?.waits?.[0]
+    const answered = await createClient(() => platform.url).post(`/v1/tasks/${task.id}/waits/${wait?.id}/answer`, { action: 'accept' })
+    expect(answered.status).toBe(200)
+    expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect(await textsOf(task.id)).toEqual(['accept'])
+  })
+
+  test('keeps what it promises without a platform', async () => {
+    // If a check fails, the call rejects with the output of the script.
+    const { stderr } = await promisify(execFile)('python3', [pathOf('../support/python/checks.py')], { env: environment(platform.url) })
+    expect(stderr).toMatch(/^OK\s*$/m)
   })
 
   test('streams a task, and resumes at each of its cursors', async () => {

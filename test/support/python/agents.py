@@ -75,6 +75,19 @@ async def wait(turn):
     await turn.send(f"{answer.action} {len(await turn.history())}")
 
 
+@agent("py-beside")
+async def beside(turn):
+    answered = asyncio.Event()
+
+    async def question():
+        answer = await turn.ask("go", "May I?")
+        answered.set()
+        return answer.action
+
+    _, action = await asyncio.gather(turn.step("long", answered.wait), question())
+    await turn.send(action)
+
+
 @agent("py-parent")
 async def parent(turn):
     child = await turn.spawn("one", "py-generator", "go")
@@ -101,4 +114,4 @@ async def files(turn):
     await turn.send((await turn.files.read(file["id"])).decode() + " " + turn.secrets.get("TOKEN", "none"))
 
 
-rivulet.run(generator, auto, manual, retry, wait, parent, slow, files, drain_seconds=float(sys.argv[1]))
+rivulet.run(generator, auto, manual, retry, wait, beside, parent, slow, files, drain_seconds=float(sys.argv[1]))

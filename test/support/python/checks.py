@@ -1,0 +1,283 @@
+"""Promises of the package for Python that need no platform. `python.test.ts` runs them."""
+import asyncio
+import contextlib
+import http.server
+import socket
+import threading
+import unittest
+import uuid
+from unittest import mock
+
+from rivulet import Client, RivuletError, agent, delta, done, test_turn
+from rivulet import writer as writer_module
+from rivulet.agent import RunningTurn
+from rivulet.testing import MemoryCalls, TestTurn
+from rivulet.worker import Worker
+
+
+def claim_of(name, **more):
+    return {
+        **{"turn": "turn", "claim": str(uuid.uuid4()), "epoch": 1, "attempt": 1, "agent": name, "number": 1, "kept": [], "steps": []},
+        **{"task": {"id": "task", "agent": name}, "inputs": [], "timeLeftMs": 600_000, **more},
+    }
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+class RecordingCalls(MemoryCalls):
+    """The server of one turn; keeps the calls, and the waits that a test answers later."""
+
+    def __init__(self):
+        super().__init__(TestTurn(), {}, [])
+        self.posts = []
+        self.answers = {}
+        self.refused = None
+
+    def of(self, call):
+        return [body for name, body in self.posts if name == call]
+
+    async def post(self, call, body):
+        self.posts.append((call, body))
+        if call == self.refused:
+            raise RivuletError("forbidden", "The key is not allowed", 403)
+        if call == "hello":
+            return {"heartbeatMs": 10, "maxWaitMs": 10}
+        if call == "heartbeat":
+            await asyncio.sleep(0.01)
+            return {"lost": [], "canceled": [], "answered": []}
+        if call == "claim":
+            await asyncio.Event().wait()
+        return await super().post(call, body)
+
+    async def get(self, path, turn):
+        return {"waits": list(self.answers.values())} if path == "waits?" else await super().get(path, turn)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Plays the API: streams stay silent, and the other paths get the replies of a test."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, replies=()):
+        self.replies = list(replies)
+        self.paths = []
+        self.over = threading.Event()
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.server.paths.append(self.path)
+        if self.path.endswith("/events"):
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            self.wfile.write(b'event: caught_up\ndata: {}\n\n')
+            self.wfile.flush()
+            self.server.over.wait()
+            return
+        status, headers, is_closed = self.server.replies.pop(0) if self.server.replies else (200, {}, False)
+        self.send_response(status)
+        for name, value in {"content-length": "2", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(b"{}")
+        # The client is not warned of it.
+        self.close_connection = is_closed
+
+    def log_message(self, *_):
+        pass
+
+
+class Turns(unittest.IsolatedAsyncioTestCase):
+    async def test_an_answer_answers_one_question_alone(self):
+        @agent("twice")
+        async def twice(turn):
+            await turn.ask("go", "Delete a?")
+            await turn.ask("go", "Delete b?")
+
+        turn = await test_turn(twice, replies={"go": {"action": "accept"}})
+        self.assertEqual((turn.status, turn.error["code"]), ("failed", "bad_call"))
+
+    async def test_a_question_in_an_open_message_fails_at_once(self):
+        @agent("open")
+        async def open_message(turn):
+            async with turn.message():
+                await turn.ask("go", "May I?")
+
+        turn = await test_turn(open_message)
+        self.assertEqual((turn.status, turn.error["code"]), ("failed", "bad_call"))
+
+    async def test_a_question_beside_a_running_step_gets_its_answer(self):
+        gate = asyncio.Event()
+        got = []
+
+        @agent("beside")
+        async def beside(turn):
+            async def question():
+                got.append((await turn.ask("go", "May I?")).action)
+                gate.set()
+
+            await asyncio.gather(turn.step("long", gate.wait), question())
+
+        calls = RecordingCalls()
+        running = RunningTurn(beside, claim_of("beside"), calls)
+        ran = asyncio.create_task(running.run())
+        await until(lambda: running.turn.waiting == 1)
+        calls.answers["go"] = {"name": "go", "status": "answered", "answer": {"action": "accept"}}
+        running.turn.answered()
+        self.assertEqual(await ran, "completed")
+        self.assertEqual(got, ["accept"])
+
+    async def test_parallel_steps_keep_their_own_messages(self):
+        @agent("parallel")
+        async def parallel(turn):
+            def said(word):
+                async def updates():
+                    for index in range(2):
+                        yield delta(index, word)
+                        yield done(index)
+
+                return turn.step(word, lambda: send(updates()))
+
+            async def send(updates):
+                await turn.auto_send(updates)
+
+            await asyncio.gather(said("a"), said("b"), said("c"))
+
+        calls = RecordingCalls()
+        with mock.patch.object(writer_module, "max_unsent", 0):
+            self.assertEqual(await RunningTurn(parallel, claim_of("parallel"), calls).run(), "completed")
+        texts = {body["name"]: [message["content"]["text"] for message in body["messages"]] for body in calls.of("step")}
+        self.assertEqual(texts, {"a": ["a", "a"], "b": ["b", "b"], "c": ["c", "c"]})
+
+    async def test_a_used_budget_ends_the_turn_before_its_next_step(self):
+        @agent("costly")
+        async def costly(turn):
+            await turn.step("one", lambda: None)
+
+        calls = RecordingCalls()
+        self.assertEqual(await RunningTurn(costly, claim_of("costly", isOverBudget=True), calls).run(), "failed")
+        self.assertEqual(calls.of("finish")[0]["error"]["code"], "budget_exceeded")
+        self.assertEqual(calls.of("step"), [])
+
+
+class Workers(unittest.IsolatedAsyncioTestCase):
+    async def test_a_turn_that_is_claimed_again_begins_after_its_old_run_and_keeps_its_lease(self):
+        gate = asyncio.Event()
+        begun = []
+
+        @agent("stubborn")
+        async def stubborn(turn):
+            begun.append(turn.number)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                await gate.wait()
+
+        worker = Worker([stubborn])
+        worker._calls = RecordingCalls()
+        first, second = claim_of("stubborn", number=1), claim_of("stubborn", number=2)
+        worker._start(first)
+        await until(lambda: begun == [1])
+        worker._start(second)
+        beating = asyncio.create_task(worker._beat(10))
+        await until(lambda: worker._calls.of("heartbeat"))
+        self.assertEqual([turn["claim"] for turn in worker._calls.of("heartbeat")[-1]["turns"]], [second["claim"]])
+        self.assertEqual(begun, [1])
+        gate.set()
+        await until(lambda: begun == [1, 2])
+        self.assertEqual(list(worker._running), [second["claim"]])
+        await worker._release()
+        self.assertEqual(worker._calls.of("release")[0]["claim"], second["claim"])
+        beating.cancel()
+
+    async def test_a_worker_whose_calls_are_refused_releases_its_turns(self):
+        for call in ("claim", "heartbeat"):
+            begun = asyncio.Event()
+
+            @agent("slow")
+            async def slow(turn):
+                begun.set()
+                await asyncio.Event().wait()
+
+            worker = Worker([slow], drain_seconds=0)
+            worker._calls = RecordingCalls()
+            worker._start(claim_of("slow"))
+            await begun.wait()
+            worker._calls.refused = call
+            with self.assertRaises(RivuletError):
+                await worker.run()
+            self.assertEqual((call, len(worker._calls.of("release"))), (call, 1))
+
+
+class Clients(unittest.IsolatedAsyncioTestCase):
+    async def test_twenty_streams_leave_room_for_calls_and_end_with_the_client(self):
+        with Server() as server:
+            client = Client(server.url)
+            seen = []
+
+            async def read(task):
+                async for event in client.stream(str(task)):
+                    seen.append(event.type)
+
+            reading = [asyncio.create_task(read(task)) for task in range(20)]
+            await until(lambda: len(seen) == 20)
+            self.assertEqual(await client.task("one"), {})
+            reading[0].cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reading[0]
+            client.close()
+            await asyncio.gather(*reading[1:])
+
+    async def test_a_call_is_repeated_eight_times_and_waits_as_the_api_asks(self):
+        pauses = []
+
+        async def no_sleep(seconds):
+            pauses.append(seconds)
+
+        with Server([(503, {"retry-after": "7"}, False)] * 9) as server, mock.patch("rivulet.http.asyncio.sleep", no_sleep):
+            async with Client(server.url) as client:
+                with self.assertRaises(RivuletError) as raised:
+                    await client.task("one")
+        self.assertEqual((raised.exception.status, len(server.paths), pauses), (503, 9, [7] * 8))
+
+    async def test_an_unknown_host_is_final(self):
+        unknown = mock.Mock(side_effect=socket.gaierror(socket.EAI_NONAME, "unknown"))
+        async with Client("http://unknown.invalid") as client:
+            with mock.patch("rivulet.http.socket.create_connection", unknown):
+                for call in (client.task("one"), anext_of(client.stream("one"))):
+                    with self.assertRaises(socket.gaierror):
+                        await call
+        self.assertEqual(unknown.call_count, 2)
+
+    async def test_a_call_on_a_connection_that_the_api_has_closed_is_repeated_at_once(self):
+        never = mock.Mock(side_effect=AssertionError("it paused"))
+        with Server([(200, {}, True)]) as server:
+            async with Client(server.url) as client:
+                client._http._threads._max_workers = 1
+                await client.task("one")
+                with mock.patch("rivulet.http.asyncio.sleep", never):
+                    await client.task("two")
+        self.assertEqual(server.paths, ["/v1/tasks/one", "/v1/tasks/two"])
+
+
+async def anext_of(events):
+    async for event in events:
+        return event
+
+
+unittest.main()

@@ -2,15 +2,17 @@
  * The transport of `useChat` for an agent of Rivulet: a chat is a task, by its name, and each answer is a turn of it.
  *
  * A stream that breaks is resumed after its last chunk. A message that is regenerated is the last turn again, or a rewind to before it; an edited message is a
- * rewind to before its turn. It reads `?format=ai-sdk`, so the API, or a route of yours that passes it through, decides what a page may do.
+ * rewind to before its turn. It checks no rights: a page can send any request, so the API, or a route of yours before it, decides what a page may do.
  */
 import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai'
 import { pageWakeUps, pause, retryDelayMs } from '../http/backoff.ts'
-import { createFrameParser } from '../stream/sse-parser.ts'
+import { linkAbort } from '../http/link-abort.ts'
+import { errorOf, mayPass, rejectionOf, unreachable } from '../http/rejection.ts'
+import { readFrames } from '../stream/sse-frames.ts'
 import { answersOf, inputOf, placeOf, type TurnPlace } from './chat-message.ts'
 
 export type RivuletChatTransportOptions = {
-  /** Of the API, or of a route of yours that passes requests on to it: `https://api.example.com`. */
+  /** Of a route of yours that checks the user and passes on these requests alone, or of an API without keys: `https://shop.example/rivulet`. */
   url: string
   agent: string
   /** For each request, such as the key or the token. */
@@ -18,6 +20,8 @@ export type RivuletChatTransportOptions = {
   /** The params of the agent. */
   params?: object
   fetch?: typeof fetch
+  /** Time without a byte, after which a connection counts as broken; the API sends heartbeats. Default: 45,000. */
+  silenceMs?: number
 }
 
 type SendOptions = Parameters<ChatTransport<UIMessage>['sendMessages']>[0]
@@ -28,11 +32,13 @@ export class RivuletChatTransport implements ChatTransport<UIMessage> {
   /** A stream without a cursor begins with the message so far. */
   readonly resumeStreamIsReplay = true
   readonly #options: RivuletChatTransportOptions
+  readonly #silenceMs: number
   /** The tasks of the chats that this transport has seen. */
   readonly #tasks = new Map<string, string>()
 
   constructor(options: RivuletChatTransportOptions) {
     this.#options = options
+    this.#silenceMs = options.silenceMs ?? 45_000
   }
 
   async sendMessages({ trigger, chatId, messageId, messages, abortSignal }: SendOptions): Promise<ReadableStream<UIMessageChunk>> {
@@ -122,35 +128,46 @@ export class RivuletChatTransport implements ChatTransport<UIMessage> {
 
   /** A request that changes something has a key, so that it is done once, however often it is sent. */
   async #send(path: string, { method = 'GET', body, key = crypto.randomUUID(), lastId, signal }: Call = {}): Promise<Response> {
-    const { url, headers, fetch: given } = this.#options
+    const headers = {
+      ...(body && { 'content-type': 'application/json', 'idempotency-key': key }),
+      ...(lastId != null && { 'last-event-id': lastId }),
+    }
+    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) }
     for (let failures = 0; ; failures += 1) {
-      const own = typeof headers === 'function' ? await headers() : headers
-      const init = {
-        method,
-        headers: {
-          ...own,
-          ...(body && { 'content-type': 'application/json', 'idempotency-key': key }),
-          ...(lastId != null && { 'last-event-id': lastId }),
-        },
-        ...(body && { body: JSON.stringify(body) }),
-        ...(signal && { signal }),
-      }
       try {
-        const response = await (given ?? fetch)(`${url.replace(/\/$/, '')}${path}`, init)
-        if (response.ok) return response
-        if (response.status !== 503 || failures === maxFailures) throw new Rejected(await response.text())
+        return await this.#try(path, init, signal)
       } catch (error) {
-        if (error instanceof Rejected || signal?.aborted || failures === maxFailures) throw error
+        if (signal?.aborted) throw signal.reason
+        if (failures === maxFailures || !mayPass(error)) throw error
+        await pause(rejectionOf(error)?.retryAfterMs ?? retryDelayMs(failures, Math.random), { signal, wakeUps: pageWakeUps })
       }
-      await pause(retryDelayMs(failures, Math.random), { signal, wakeUps: pageWakeUps })
+    }
+  }
+
+  /** The head of the response has to arrive as soon as any other byte. The signal also ends the body, so its listener stays. */
+  async #try(path: string, init: { method: string; headers: Record<string, string> }, signal: AbortSignal | undefined): Promise<Response> {
+    const { url, headers, fetch: given = fetch } = this.#options
+    const own = typeof headers === 'function' ? await headers() : headers
+    const { controller } = linkAbort(signal)
+    const timer = setTimeout(() => controller.abort(), this.#silenceMs)
+    try {
+      const request = { ...init, headers: { ...own, ...init.headers }, signal: controller.signal }
+      const response = await given(`${url.replace(/\/$/, '')}${path}`, request).catch(error => {
+        throw unreachable(`No response from ${url}`, error)
+      })
+      if (!response.ok) throw await errorOf(response)
+      return response
+    } finally {
+      clearTimeout(timer)
     }
   }
 
   /** The chunks of a turn, up to `[DONE]`. */
   async #stream(chatId: string, path: string, call: Call): Promise<ReadableStream<UIMessageChunk>> {
-    const request = { ...call, key: crypto.randomUUID() }
+    const { controller: reading } = linkAbort(call.signal)
+    const request = { ...call, key: crypto.randomUUID(), signal: reading.signal }
     const first = await this.#send(path, request)
-    const chunks = this.#chunks(chatId, first, () => this.#send(path, request), call.signal)
+    const chunks = this.#chunks(chatId, first, () => this.#send(path, request), reading.signal)
     return new ReadableStream({
       async pull(controller) {
         try {
@@ -161,7 +178,11 @@ export class RivuletChatTransport implements ChatTransport<UIMessage> {
           controller.error(error)
         }
       },
-      cancel: async () => void (await chunks.return()),
+      // The abort comes first, because `return` waits for a chunk that is being read.
+      async cancel() {
+        reading.abort()
+        await chunks.return()
+      },
     })
   }
 
@@ -170,7 +191,7 @@ export class RivuletChatTransport implements ChatTransport<UIMessage> {
     chatId: string,
     first: Response,
     again: () => Promise<Response>,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal,
   ): AsyncGenerator<UIMessageChunk, void, void> {
     let response = first
     let place: TurnPlace | null = null
@@ -178,9 +199,9 @@ export class RivuletChatTransport implements ChatTransport<UIMessage> {
     /** The chunks of an event whose last one, which has the id, is not there yet: a stream that is resumed sends all of them again. */
     let unfinished: UIMessageChunk[] = []
     for (let failures = 0; ; failures += 1) {
-      if (response.status === 204) return
+      if (!response.body) return
       try {
-        for await (const { id, data } of framesOf(response)) {
+        for await (const { id, data } of readFrames(response.body, { ...frameOptions, silenceMs: this.#silenceMs, signal })) {
           if (data === '[DONE]') {
             yield* unfinished
             return
@@ -196,7 +217,7 @@ export class RivuletChatTransport implements ChatTransport<UIMessage> {
           failures = 0
         }
       } catch (error) {
-        if (signal?.aborted || failures === maxFailures) throw error
+        if (failures === maxFailures || !mayPass(error)) throw error
       }
       if (failures === maxFailures) throw new Error('The stream ended before its answer')
       unfinished = []
@@ -208,23 +229,6 @@ export class RivuletChatTransport implements ChatTransport<UIMessage> {
 }
 
 /** How often in a row a request, or a stream without a new chunk, may fail. */
-const maxFailures = 4
+const maxFailures = 8
 
-/** The API has understood and refused: the same request would be refused again. */
-class Rejected extends Error {}
-
-async function* framesOf({ body }: Response): AsyncGenerator<{ id: string | undefined; data: string }, void, void> {
-  const reader = body?.getReader()
-  const decoder = new TextDecoder()
-  const parser = createFrameParser(() => {})
-  try {
-    for (;;) {
-      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
-      if (done) return
-      yield* parser.parse(decoder.decode(value, { stream: true }))
-    }
-  } finally {
-    // Not awaited, because a stuck connection would block the reader that stops.
-    reader?.cancel().catch(() => {})
-  }
-}
+const frameOptions = { wakeUps: pageWakeUps, onRetry: () => {} }

@@ -126,11 +126,20 @@ test("a client of another protocol runs an agent whose params do not have that p
   ]
   for (const [path, body] of requests) expect([path, (await platform.client.post(path, body)).status]).toEqual([path, 200])
   expect(seen.slice(-3)).toEqual(['Oslo', 'Bergen', 'Tromso'].map(city => ({ city, days: 3 })))
-  const thinking = z.object({ reasoning: z.object({ effort: z.string() }) })
-  await startOwnWorker(platform, [defineAgent({ name: 'thinker', params: thinking, run: async turn => void seen.push(turn.params) })])
-  const asked = { model: 'thinker', input: 'hello', reasoning: { effort: 'low', summary: 'auto' } }
-  expect((await platform.client.post('/openai/v1/responses', asked)).status).toBe(200)
-  expect(seen.at(-1)).toEqual({ reasoning: { effort: 'low' } })
+  const effort = z.object({ effort: z.string() })
+  const named = z.array(z.object({ name: z.string() }))
+  for (const [name, reasoning, tools] of [
+    ['thinker', effort, named],
+    ['nullish-thinker', effort.nullish(), named.nullish()],
+    ['either-thinker', z.union([z.string(), effort]), z.record(z.string(), z.unknown()).or(named)],
+  ] as const) {
+    const params = z.object({ reasoning, tools })
+    await startOwnWorker(platform, [defineAgent({ name, params, run: async turn => void seen.push(turn.params) })])
+    const given = { reasoning: { effort: 'low', summary: 'auto' }, tools: [{ type: 'function', name: 'look', parameters: {} }] }
+    const { status, body } = await platform.client.post('/openai/v1/responses', { model: name, input: 'hello', ...given })
+    expect([name, status], JSON.stringify(body)).toEqual([name, 200])
+    expect(seen.at(-1)).toEqual({ reasoning: { effort: 'low' }, tools: [{ name: 'look' }] })
+  }
   const wrong = { model: 'weather', input: 'hello', params: { city: 'Oslo', dayz: 2 } }
   expect(await platform.client.post('/openai/v1/responses', wrong)).toMatchObject({ status: 400 })
 })

@@ -24,10 +24,14 @@ function convert(schema: z.ZodType, isClosed: boolean): z.core.JSONSchema.BaseSc
   }
 }
 
-/** Called for the parts of a schema before the schema itself. */
+/** An intersection has copies of its parts, because zod shares what it made of a part with every place where that schema stands. */
 function close({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   const { def } = zodSchema._zod
   if (def.type === 'object' && def.catchall === undefined) jsonSchema.additionalProperties = false
-  if (def.type === 'intersection')
-    for (const part of jsonSchema.allOf ?? []) if (part.additionalProperties === false) delete part.additionalProperties
+  if (def.type !== 'intersection') return
+  for (const [index, part] of (jsonSchema.allOf ?? []).entries()) {
+    if (part.type !== 'object' || (part.additionalProperties ?? false) !== false || !jsonSchema.allOf) continue
+    const { additionalProperties: _, ...open } = part
+    jsonSchema.allOf[index] = open
+  }
 }

@@ -43,6 +43,18 @@ describe('a check', () => {
     expect(check?.(given)).toEqual([{ path, reason: expect.any(String) }])
   })
 
+  test.each([
+    ['before', (both: z.ZodType, alone: z.ZodType) => z.object({ both, alone })],
+    ['after', (both: z.ZodType, alone: z.ZodType) => z.object({ alone, both })],
+  ])('of a closed schema refuses fields of an object that stands in an intersection %s it stands alone', (_, shape) => {
+    const part = z.object({ a: z.string() })
+    const closed = checkOf(objectSchemaOf(shape(part.and(z.object({ b: z.string() })), part), { isClosed: true }))
+    expect(closed?.({ both: { a: 'x', b: 'y' }, alone: { a: 'x' } })).toEqual([])
+    expect(closed?.({ both: { a: 'x', b: 'y' }, alone: { a: 'x', c: 'z' } })).toEqual([
+      { path: '/params/alone/c', reason: expect.any(String) },
+    ])
+  })
+
   test('runs no pattern of the schema', () => {
     const evil = checkOf({ type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } })
     const before = performance.now()

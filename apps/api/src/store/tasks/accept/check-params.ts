@@ -20,21 +20,32 @@ export async function checkTurnParams(tx: Transaction, tenant: Tenant, agent: st
   checkParams(settingsOf(known?.settings ?? null), params)
 }
 
-/** The fields that the agent's params may have: clients of other protocols send the same fields to every agent. */
+/** The fields that the agent's params may have, at any depth: clients of other protocols send the same fields to every agent. */
 export function fittingParams({ params: schema }: AgentSettings, fields: JsonObject): JsonObject {
   return isObject(schema) ? fittingFields(schema, fields) : fields
 }
 
 function fittingFields({ additionalProperties, properties }: JsonObject, fields: JsonObject): JsonObject {
-  if (!isObject(properties)) return fields
-  const isOpen = additionalProperties !== false
+  const known = isObject(properties) ? properties : {}
   return Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) => {
-      if (!Object.hasOwn(properties, name)) return isOpen ? [[name, value]] : []
-      const inner = properties[name]
-      return [[name, isObject(inner) && isObject(value) ? fittingFields(inner as JsonObject, value as JsonObject) : value]]
+      if (Object.hasOwn(known, name)) return [[name, fittingValue(known[name], value)]]
+      return additionalProperties === false ? [] : [[name, fittingValue(additionalProperties, value)]]
     }),
   )
+}
+
+/** A value that several alternatives may describe stays as it is. */
+function fittingValue(schema: Json | undefined, value: Json): Json {
+  if (!isObject(schema) || typeof value !== 'object' || value === null) return value
+  const kind = Array.isArray(value) ? 'array' : 'object'
+  const alternatives = schema.anyOf ?? schema.oneOf
+  if (Array.isArray(alternatives)) {
+    const [only, ...others] = alternatives.filter(one => isObject(one) && one.type === kind)
+    return others.length === 0 ? fittingValue(only, value) : value
+  }
+  if (schema.type !== kind) return value
+  return Array.isArray(value) ? value.map(item => fittingValue(schema.items, item)) : fittingFields(schema, value)
 }
 
 function checkFor(schema: JsonObject): ParamsCheck | null {

@@ -161,6 +161,7 @@ describe('a token', () => {
     expect(await ask('POST', turns, send, { input: 'x', params: null })).toMatchObject(lacks('params'))
     expect(await ask('POST', turns, send, { input: 'x', after: 0 })).toMatchObject(lacks('rewind'))
     expect(await ask('POST', turns, send, { input: 'x', ifBusy: 'interrupt' })).toMatchObject(lacks('cancel'))
+    expect(await ask('POST', `/v1/tasks/${id}/retry`, send, {})).toMatchObject(lacks('rewind'))
     expect(codeOf(await ask('POST', `/v1/tasks/${id}/signals`, send, { name: 'paid' }))).toEqual([403, 'forbidden'])
     expect(await statusOf(id, wait)).toBe('open')
     expect((await ask('POST', turns, send, { input: 'x' })).status).toBe(202)

@@ -20,6 +20,8 @@ type Row = {
   token?: TokenRight
   /** Another right that is enough. */
   orToken?: TokenRight
+  /** The right that a token needs beside `token`. */
+  andToken?: TokenRight
   body?: unknown
   headers?: Record<string, string>
   /** Its response has what the agent says, so the caller needs the right to read, too. */
@@ -100,7 +102,7 @@ const rows: Record<string, Row> = {
   'PATCH /v1/tasks/{id}': { scope: 'tasks:write', body: { metadata: { a: 1 } }, status: 200 },
   'GET /v1/tasks/{id}/state': { scope: 'tasks:read', token: 'read', status: 200 },
   'PUT /v1/tasks/{id}/state': { scope: 'tasks:write', body: { value: 1 }, headers: { 'if-match': '*' }, status: 200 },
-  'POST /v1/tasks/{id}/retry': { scope: 'tasks:write', token: 'rewind', body: {}, status: 202 },
+  'POST /v1/tasks/{id}/retry': { scope: 'tasks:write', token: 'send', andToken: 'rewind', body: {}, status: 202 },
   'GET /v1/tasks/{id}/export': { scope: 'tasks:read', token: 'read', status: 200 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', status: 204 },
   'POST /v1/events': { scope: 'tasks:read', body: { tasks: { '{id}': null } }, status: 200 },
@@ -398,7 +400,7 @@ const ofOneWebhook = guarded.filter(([route]) => route.includes('/webhooks/{id}'
 const ofOneSchedule = guarded.filter(([route]) => route.includes('/schedules/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
-describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, status }) => {
+describe.each(guarded)('%s', (route, { scope, token, orToken, andToken, body, reads, status }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
   test('[input 29] rejects a missing key and every kind of wrong key with the same response', async () => {
@@ -431,7 +433,7 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
       expect(codeOf(elsewhere)).toEqual([403, 'forbidden'])
       expect(await ask(route, { id: randomUUID(), body, key: foreign })).toEqual(elsewhere)
       const id = token ? await taskFor(route) : kept
-      const itself = await ask(route, { id, body, key: await tokenFor(id, token ? [token] : rights) })
+      const itself = await ask(route, { id, body, key: await tokenFor(id, token ? [token, ...(andToken ? [andToken] : [])] : rights) })
       expect(itself.status).toBe(token ? status : 403)
     },
   )
@@ -471,11 +473,11 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
   })
 })
 
-describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
+describe.each(ofOneTask)('%s', (route, { body, token, andToken, status }) => {
   test('[input 7] means the same task by capitals, for a key and for a token, and takes no other spelling', async () => {
     for (const key of token ? [own.key, null] : [own.key]) {
       const id = await taskFor(route)
-      const held = key ?? (await tokenFor(id, [token ?? 'read']))
+      const held = key ?? (await tokenFor(id, [token ?? 'read', ...(andToken ? [andToken] : [])]))
       for (const spelling of [`{${id}}`, id.replaceAll('-', '')])
         expect([spelling, (await ask(route, { id: spelling, body, key: held })).status]).toEqual([spelling, key ? 400 : 403])
       expect((await ask(route, { id: id.toUpperCase(), body, key: held })).status).toBe(status)
@@ -756,6 +758,7 @@ test('[input 69] the audit log has one entry for each change, with its caller, a
   await ask('POST /v1/tasks/{id}/turns', { id: interrupted, body: interrupt, key: admin.key })
   // Neither a change that is refused nor one that changes nothing has an entry.
   await ask('DELETE /v1/tasks/{id}', { id: randomUUID(), key: admin.key })
+  await ask('HEAD /v1/tasks/{id}/export', { id: task, key: admin.key })
   await ask('POST /v1/tasks/{id}/cancel', { id: task, body: {}, key: admin.key })
   await ask('POST /v1/tasks/{id}/turns', { id: interrupted, body: { input: 'now', secrets: { TOKEN: 'a-secret-value' } }, key: admin.key })
   await ask('POST /v1/tasks', { body: { agent: 'echo', secrets: { TOKEN: 'a-secret-value' }, start: false }, key: admin.key })

@@ -101,7 +101,7 @@ const ofTasks: Record<string, AimedCall> = {
   'POST /v1/tasks/{id}/turns with params': quiet(ofAsking('/turns', { input: 'more', params: { steps: [] } })),
   'POST /v1/tasks/{id}/turns that rewinds': quiet(ofEnded('/turns', { input: 'more', after: 0 }), { ofEnded: true }),
   'POST /v1/tasks/{id}/turns that waits': shown(ofEnded('/turns?wait=1ms', { input: 'more' }), { reads: true, ofEnded: true }),
-  'POST /v1/tasks/{id}/retry': shown(ofEnded('/retry', {}), { rights: ['rewind'], ofEnded: true }),
+  'POST /v1/tasks/{id}/retry': shown(ofEnded('/retry', {}), { ofEnded: true }),
   'POST /v1/tasks/{id}/fork': shown(ofEnded('/fork', {}), { ofEnded: true }),
   'POST /v1/tasks/{id}/cancel': shown(ofAsking('/cancel', {}), { rights: ['cancel'] }),
   'POST /v1/tasks/{id}/tokens': quiet(ofAsking('/tokens', { can: 'read' })),

@@ -1,5 +1,5 @@
 /** The caller of a request and its permissions: a key, or a token that a key signed for one task. */
-import { type Scope, scopes } from '@rivulet/protocol'
+import { RivuletError, type Scope, scopes, type TokenRight } from '@rivulet/protocol'
 import type { Reach } from '../store/access/reach.ts'
 import { defaultTenant, everyTenant } from '../store/connection/tenant.ts'
 import type { TokenClaims } from './token-claims.ts'
@@ -38,6 +38,12 @@ export function mayUse({ agents = null }: Pick<Principal, 'agents'>, agent: stri
 /** A token is limited even if the root key signed it, because a browser holds it. */
 export function isLimited({ isRoot, token }: Principal): boolean {
   return !isRoot || token !== undefined
+}
+
+/** For a right that a token needs beside that of the route. A right `answer` for one wait is not one for all that the turn asks. */
+export function requireRight({ token }: Pick<Principal, 'token'>, right: TokenRight): void {
+  if (token && (!token.can.includes(right) || (right === 'answer' && token.wait !== undefined)))
+    throw new RivuletError('forbidden', `This token does not have the right ${right}`)
 }
 
 /** Whether a caller may see what is in a task, and not only change it. */

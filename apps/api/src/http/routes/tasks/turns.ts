@@ -1,8 +1,9 @@
 /** Continues tasks with turns, and reads a turn. A 202 is sent only after the commit. */
 import * as contract from '@rivulet/contract/turns'
-import { type CreateTurn, type Json, RivuletError, type TaskId, type TokenRight } from '@rivulet/protocol'
+import { type CreateTurn, type Json, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
+import { requireRight } from '../../../access/principal.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { toFullTurn, toTurn } from '../../../store/rows.ts'
 import { createTurn } from '../../../store/tasks/accept/create-turn.ts'
@@ -75,17 +76,12 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
   }
 }
 
-/** Beside `send`. A right `answer` for one wait is not one for all that the turn asks. With a secret, a page could point the agent at a service of its own. */
-function requireRights({ body, principal: { token } }: TurnRequest): void {
-  if (!token) return
+/** Beside `send`. With a secret, a page could point the agent at a service of its own. */
+function requireRights({ body, principal }: TurnRequest): void {
   const { ifBusy, params: given, after } = body
-  const needed: TokenRight[] = [
-    ...(ifBusy === 'interrupt' ? (['cancel'] as const) : []),
-    ...(ifBusy === 'decline' ? (['answer'] as const) : []),
-    ...(given === undefined ? [] : (['params'] as const)),
-    ...(after === undefined ? [] : (['rewind'] as const)),
-  ]
-  const lacked = needed.find(right => !token.can.includes(right) || (right === 'answer' && token.wait !== undefined))
-  if (lacked) throw new RivuletError('forbidden', `This token does not have the right ${lacked}`)
-  if (body.secrets) throw new RivuletError('forbidden', 'A token cannot set secrets; use a key')
+  if (ifBusy === 'interrupt') requireRight(principal, 'cancel')
+  if (ifBusy === 'decline') requireRight(principal, 'answer')
+  if (given !== undefined) requireRight(principal, 'params')
+  if (after !== undefined) requireRight(principal, 'rewind')
+  if (body.secrets && principal.token) throw new RivuletError('forbidden', 'A token cannot set secrets; use a key')
 }

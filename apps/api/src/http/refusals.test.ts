@@ -60,3 +60,28 @@ test('what Postgres did not take is written later', async () => {
   await refusals.write({ all: true })
   expect((await entries()).map(({ details }) => details)).toEqual([{ count: 1, routes: ['POST /v1/tasks'] }])
 })
+
+test('an entry names the routes of the refusals that came while the one before it was written', async () => {
+  refusals.add(refusal('anna'))
+  const written = refusals.write()
+  // The write begins in a microtask, and is under way in the next round of the event loop.
+  await new Promise(setImmediate)
+  refusals.add({ ...refusal('anna'), route: 'POST /v1/keys' })
+  await written
+  await refusals.write({ all: true })
+  expect((await entries()).map(({ details }) => details)).toEqual([
+    { count: 1, routes: ['POST /v1/tasks'] },
+    { count: 1, routes: ['POST /v1/keys'] },
+  ])
+})
+
+test('the callers of a tenant that share an entry share it with those of the same kind alone', async () => {
+  for (let caller = 0; caller < 60; caller += 1) refusals.add(refusal(`person ${caller}`))
+  refusals.add({ ...refusal('-'), caller: { via: 'key', key: 'k', address: '127.0.0.1' } })
+  await refusals.write()
+  const shared = (await entries()).filter(({ key }) => key === null)
+  expect(shared.map(({ via, details }) => [via, details.count]).sort()).toEqual([
+    ['key', 1],
+    ['token', 10],
+  ])
+})

@@ -1,6 +1,7 @@
 /**
  * The audit entries of refused requests: without a valid key, without the right, above a rate or a quota. A flood is one entry a minute for each caller and
- * code, with their number, and the callers of a tenant beyond `maxCallers` share one. A process that is killed loses the numbers that it has not written.
+ * code, with their number. Beyond `maxGroups` of these, those of a tenant share one for each code and `via`. A process that is killed loses the numbers that
+ * it has not written.
  */
 import type { ErrorCode } from '@rivulet/protocol'
 import { createTally } from '../access/tally.ts'
@@ -12,7 +13,7 @@ const roundMs = 1_000
 const entryMs = 60_000
 /** While Postgres is unavailable. */
 const retryMs = 10_000
-const maxCallers = 50
+const maxGroups = 50
 const maxRoutes = 10
 
 /** `tenant` is `everyTenant` for a caller that is unknown: the entry is the installation's. */
@@ -22,7 +23,7 @@ type Deps = { db: Database; onEntry: () => void; onError: (error: unknown) => vo
 
 export class Refusals {
   readonly #groups = new Map<string, Group>()
-  readonly #callers = createTally()
+  readonly #sizes = createTally()
   readonly #deps: Deps
   readonly #clock: NodeJS.Timeout
   #writing: Promise<void> = Promise.resolve()
@@ -36,8 +37,8 @@ export class Refusals {
 
   add({ tenant, caller, code, route }: Refusal): void {
     const own = JSON.stringify([tenant, code, caller])
-    const isShared = !this.#groups.has(own) && this.#callers.countOf(tenant) >= maxCallers
-    const group = this.#groupOf(isShared ? JSON.stringify([tenant, code]) : own, {
+    const isShared = !this.#groups.has(own) && this.#sizes.countOf(tenant) >= maxGroups
+    const group = this.#groupOf(isShared ? JSON.stringify([tenant, code, caller.via]) : own, {
       tenant,
       code,
       caller: isShared ? { via: caller.via } : caller,
@@ -62,7 +63,7 @@ export class Refusals {
     if (known) return known
     const group = { ...of, count: 0, routes: new Set<string>(), nextAt: Number.NEGATIVE_INFINITY }
     this.#groups.set(name, group)
-    this.#callers.add(of.tenant)
+    this.#sizes.add(of.tenant)
     return group
   }
 
@@ -72,11 +73,12 @@ export class Refusals {
     for (const [name, { tenant, count, nextAt }] of this.#groups) {
       if (count > 0 || now < nextAt) continue
       this.#groups.delete(name)
-      this.#callers.remove(tenant)
+      this.#sizes.remove(tenant)
     }
     const due = Array.from(this.#groups.values()).filter(({ count, nextAt }) => count > 0 && (all || now >= nextAt))
     if (due.length === 0) return
     const taken = due.map(group => ({ group, count: group.count, routes: [...group.routes] }))
+    for (const { group } of taken) Object.assign(group, { count: 0, routes: new Set<string>() })
     try {
       await this.#deps.db.transaction(async tx => {
         for (const { group, count, routes } of taken)
@@ -84,10 +86,12 @@ export class Refusals {
       })
     } catch (error) {
       this.#retryAt = now + retryMs
+      for (const { group, count, routes } of taken)
+        Object.assign(group, { count: group.count + count, routes: new Set([...routes, ...group.routes].slice(0, maxRoutes)) })
       return this.#deps.onError(error)
     }
-    for (const { group, count } of taken) {
-      Object.assign(group, { count: group.count - count, routes: new Set<string>(), nextAt: now + entryMs })
+    for (const { group } of taken) {
+      group.nextAt = now + entryMs
       this.#deps.onEntry()
     }
   }

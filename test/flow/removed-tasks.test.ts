@@ -107,9 +107,11 @@ async function markedResponse(): Promise<string> {
 }
 
 test('after the retention of a task, neither Postgres nor Redis has anything of what it said', async () => {
-  const retaining = await startPlatform({ env: { ...env, TASK_RETENTION_DAYS: String(20_000 / 86_400_000) } })
+  const retaining = await startPlatform({ env })
   try {
     await markedTask(retaining)
+    expect(await placesWithMark(retaining)).toEqual(expect.arrayContaining(everywhere))
+    await retaining.startApi({ env: { TASK_RETENTION_DAYS: String(1 / 86_400_000) } })
     await expect.poll(() => placesWithMark(retaining), { interval: 250 }).toEqual([])
   } finally {
     await retaining.close()

@@ -10,7 +10,10 @@ const backoff = { firstMs: 50, maxMs: 500 }
 
 export type GreetingDeps = { server: Pick<ServerCalls, 'hello'>; log: Logger; stopping: AbortSignal }
 
-/** Resolves when the server knows this worker, with the queues that are not named as their agents, or when the worker stops. Rejects when its key may not serve its agents, because a retry would not help. */
+/**
+ * Resolves when the server knows this worker, with the queues that are not named as their agents, or when the worker stops. Rejects when its key may not
+ * serve its agents, because a retry would not help.
+ */
 export async function greetServer(hello: Hello, { server, log, stopping }: GreetingDeps): Promise<Record<string, string>> {
   let lastReason = ''
   for (let attempt = 1; !stopping.aborted; attempt += 1) {

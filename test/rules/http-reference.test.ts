@@ -52,7 +52,7 @@ const page = readText('docs/http-reference.md')
 describe('calls', () => {
   const known = Array.from(
     readText('test/flow/tenants.test.ts').matchAll(
-      /^ {2}'(\w+ \/\S+)': \{ scope: (?:null|'([\w:]+)')(?:, token: '(\w+)')?(?:, orToken: '(\w+)')?.*?status: (\d+) \},$/gm,
+      /^ {2}'(\w+ \/\S+)': \{ scope: (?:null|'([\w:]+)')(?:, token: '(\w+)')?(?:, (?:orToken|andToken): '(\w+)')?.*?status: (\d+) \},$/gm,
     ),
     ([, call = '', scope = '–', token = '–', or, status = '']) => ({
       ...{ call: call.replace(/\{(\w+)\}/g, ':$1'), scope, token: [token, or].filter(Boolean).join(', '), status },

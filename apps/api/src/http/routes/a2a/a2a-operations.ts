@@ -17,6 +17,7 @@ import {
 } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
+import { mayRead, type Principal } from '../../../access/principal.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
 import { listTurns } from '../../../store/agents/agent-turns.ts'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
@@ -47,7 +48,7 @@ export type A2aPage = { tasks: ListedTask[]; nextPageToken: string; pageSize: nu
 /** Without artifacts, unless they were asked for. */
 export type ListedTask = Omit<A2aTask, 'artifacts'> & Partial<Pick<A2aTask, 'artifacts'>>
 
-type OwnTurn = { turn: TurnRow; contextId: string }
+type OwnTurn = { turn: TurnRow; name: string | null; contextId: string }
 type Begun = OwnTurn & { answered: ReadonlySet<string>; dispatch?: () => void }
 
 export type A2aOperations = ReturnType<typeof createA2aOperations>
@@ -168,7 +169,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     await requireShare(request)
     const found = taskId === undefined ? null : await own(request, agent, taskId)
     const running = found?.turn
-    if (found && contextId !== undefined && contextId !== found.contextId && contextId !== found.turn.task)
+    if (found && contextId !== undefined && contextId !== found.name && contextId !== found.turn.task)
       throw new RpcError('invalidParams', 'The task is of another context')
     if (running && hasEnded(running.status))
       throw new RpcError('unsupportedOperation', 'The task has ended; send the message without its id')
@@ -196,7 +197,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     const known = turnIdSchema.safeParse(id).data
     const found = known && (await findOwnTurn(databaseFor(principal), principal.tenant, known))
     if (found?.agent !== agent) throw new RpcError('taskNotFound', 'No such task')
-    return { turn: found.turn, contextId: found.name ?? found.turn.task }
+    return { ...found, contextId: contextOf(principal, found) }
   }
 
   async function read(request: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask> {
@@ -211,10 +212,15 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     if (!found) return null
     const turn = toTurn(found.turn)
     const messages = await turnMessagesNow(db, reader, principal.tenant, turn.task, turn.joinedTo ?? turn.number)
-    return a2aTask({ task: turn.task, turnId: turn.id, contextId: found.name ?? turn.task }, turn, messages, historyLength)
+    return a2aTask({ task: turn.task, turnId: turn.id, contextId: contextOf(principal, found) }, turn, messages, historyLength)
   }
 
-  function dialectOf(request: FastifyRequest, { turn, contextId }: OwnTurn, answered: ReadonlySet<string>, { chunk }: Binding) {
+  function dialectOf(
+    request: FastifyRequest,
+    { turn, contextId }: Omit<OwnTurn, 'name'>,
+    answered: ReadonlySet<string>,
+    { chunk }: Binding,
+  ) {
     const { id, task, number } = turn
     return a2a({
       run: { task, contextId, turnId: id, turnNumber: number, answered },
@@ -229,6 +235,11 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
 
 function withoutArtifacts({ artifacts: _, ...task }: A2aTask): ListedTask {
   return task
+}
+
+/** The name of the task, for callers that may read it: a name is a content. */
+function contextOf(principal: Principal, { turn, name }: { turn: TurnRow; name: string | null }): string {
+  return (mayRead(principal) ? name : null) ?? turn.task
 }
 
 /** A context of the client's own is the name of its task. The id of a task names no new one, because only this API makes such ids. */

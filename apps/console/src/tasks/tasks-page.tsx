@@ -23,14 +23,17 @@ export function TasksPage() {
   const [agent, setAgent] = useQuery('agent')
   const [statusText, setStatus] = useQuery('status')
   const [search, setSearch] = useQuery('search')
-  const [typed, setTyped] = useState(search ?? '')
-  // The list is asked for when the person pauses.
+  // A draft belongs to the search that it changes: a saved view, which brings another one, discards it.
+  const [draft, setDraft] = useState<{ text: string; of: string | null } | null>(null)
+  const typed = draft?.of === search ? draft.text : null
   useEffect(() => {
-    const timer = setTimeout(() => setSearch(typed), settleMs)
+    if (typed === null) return
+    const timer = setTimeout(() => {
+      setSearch(typed)
+      setDraft(null)
+    }, settleMs)
     return () => clearTimeout(timer)
   }, [typed, setSearch])
-  // A saved view and Back bring another text.
-  useEffect(() => setTyped(search ?? ''), [search])
   const status = statuses.find(known => known === statusText) ?? null
   const filter = useMemo(() => queryIn(name, Date.now()), [name])
   const { agents } = useAgents()
@@ -69,9 +72,9 @@ export function TasksPage() {
               ref={searchField}
               type="search"
               placeholder="Search by text, name, metadata or id"
-              value={typed}
+              value={typed ?? search ?? ''}
               maxLength={200}
-              onChange={event => setTyped(event.target.value)}
+              onChange={event => setDraft({ text: event.target.value, of: search })}
               onKeyDown={event => event.key === 'Escape' && event.currentTarget.blur()}
               className="w-full bg-transparent py-1.5 text-ink outline-none placeholder:text-faint"
             />
@@ -83,7 +86,7 @@ export function TasksPage() {
             More filters
           </Button>
         </div>
-        <FilterBar address={name} onClear={() => setTyped('')} />
+        <FilterBar address={name} onClear={() => setDraft(null)} />
       </header>
       <TaskRows
         key={name}

@@ -66,6 +66,7 @@ export const rooms: Record<string, string[]> = {
   stream: ['store', 'telemetry', 'log'],
   feed: ['store', 'telemetry', 'stream'],
   http: ['store', 'telemetry', 'log', 'access', 'files', 'turns', 'stream', 'feed'],
+  protocols: ['store', 'log', 'access', 'stream', 'http'],
 }
 export const apiSource = 'apps/api/src'
 

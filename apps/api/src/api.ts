@@ -44,6 +44,7 @@ import { Transfers } from './files/transfers.ts'
 import { Refusals } from './http/refusals.ts'
 import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
+import { protocols } from './protocols/protocols.ts'
 import { hasLiveKey } from './store/access/keys.ts'
 import { createReachCheck } from './store/access/reach.ts'
 import { createVault } from './store/access/vault.ts'
@@ -229,10 +230,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     unready,
   }
   const { internal } = config
-  const app = await createServer(services, logger, { clients: true, workers: internal === null })
+  const app = await createServer(services, protocols, logger, { clients: true, workers: internal === null })
   const url = await app.listen({ host: config.host, port: config.port })
   const { internalTls } = config
-  const internalApp = internal && (await createServer(services, logger, { clients: false, workers: true, tls: internalTls }))
+  const internalApp = internal && (await createServer(services, protocols, logger, { clients: false, workers: true, tls: internalTls }))
   const listening = internal && internalApp ? await internalApp.listen(internal) : null
   const internalUrl = internalTls ? (listening?.replace(/^http:/, 'https:') ?? null) : listening
   const started = begin()

@@ -1,5 +1,5 @@
 /** What `responses.stream()` of OpenAI's SDK 7.53 does with a stream, in short: it rejects what that rejects. The real one is in test/sdks. */
-import type { ResponseChunk } from '../src/stream/dialects/openai/response-stream.ts'
+import type { ResponseChunk } from '../src/protocols/openai/responses/response-stream.ts'
 
 type Item = { id: string; type: string; summary?: unknown[]; content?: unknown[] }
 

@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { readConfig } from '../config.ts'
+import { protocols } from '../protocols/protocols.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { consolePages } from './routes/console.ts'
 import { createServer } from './server.ts'
@@ -57,7 +58,7 @@ async function describeServer(env: Record<string, string> = {}): Promise<Fastify
   const config = readConfig({ REDIS_URL: 'redis://127.0.0.1', DATABASE_URL: 'postgres://127.0.0.1/none', ...env })
   // What is asked for when a route is called; none is.
   const services = { config, access: {}, metrics: createMetrics() } as unknown as Services
-  const server = await createServer(services, pino({ level: 'silent' }), { clients: true, workers: true })
+  const server = await createServer(services, protocols, pino({ level: 'silent' }), { clients: true, workers: true })
   await server.ready()
   return server
 }

@@ -14,15 +14,13 @@ import { handleErrors, notFound, sendError, toRivuletError, validate } from './e
 import { countRequests } from './http-metrics.ts'
 import { openApiOptions } from './openapi.ts'
 import { rejectFrames } from './page-headers.ts'
+import type { Protocols } from './protocol.ts'
 import { allowOrigins } from './requests/cors.ts'
 import { checkFileReferences } from './requests/files/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { recordRefusals } from './requests/record-refusals.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { hideContents } from './requests/visible-body.ts'
-import { a2aHostRoute, a2aRoutes } from './routes/a2a/a2a.ts'
-import { a2aRestRoutes, rejectUnknownPaths } from './routes/a2a/a2a-rest.ts'
-import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { type ConsolePage, consolePages, consoleRoutes, wantsPage } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
@@ -32,10 +30,6 @@ import { createWorkerCalls, internalRoutes } from './routes/internal/internal.ts
 import { keyRoutes } from './routes/keys.ts'
 import { limitRoutes } from './routes/limits.ts'
 import { manyEventRoutes } from './routes/many-events.ts'
-import { mcpRoutes } from './routes/mcp/mcp.ts'
-import { chatRoutes, modelRoutes } from './routes/openai/chat.ts'
-import { rejectUnknownOpenAiPaths, sendOpenAiErrors } from './routes/openai/openai-errors.ts'
-import { responseRoutes } from './routes/openai/responses.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
 import { createTaskRoute } from './routes/tasks/create-task.ts'
@@ -74,7 +68,12 @@ const httpOptions = {
   requireHostHeader: false,
 }
 
-export async function createServer(services: Services, logger: FastifyBaseLogger, audience: Audience): Promise<FastifyInstance> {
+export async function createServer(
+  services: Services,
+  protocols: Protocols,
+  logger: FastifyBaseLogger,
+  audience: Audience,
+): Promise<FastifyInstance> {
   const { config } = services
   const { tls } = audience
   const options = {
@@ -136,7 +135,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
   async function serveClients(): Promise<void> {
     docsRoutes(app)
-    const events = createEventStream(services)
+    const events = createEventStream(services, protocols.formats)
     sendPage = consoleRoutes(app)
     await app.register(
       async scope => {
@@ -167,41 +166,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       },
       { prefix: '/v1' },
     )
-    await app.register(
-      async scope => {
-        sendOpenAiErrors(scope)
-        admitClients(scope)
-        responseRoutes(scope, services, events)
-        chatRoutes(scope, services, events)
-        modelRoutes(scope, services)
-      },
-      { prefix: '/openai/v1' },
-    )
-    await app.register(async scope => rejectUnknownOpenAiPaths(scope), { prefix: '/openai' })
-    await app.register(
-      async scope => {
-        admitClients(scope)
-        agUiRoutes(scope, services, events)
-      },
-      { prefix: '/ag-ui' },
-    )
-    for (const routes of [a2aRoutes, a2aRestRoutes])
-      await app.register(
-        async scope => {
-          admitClients(scope)
-          routes(scope, services, events)
-        },
-        { prefix: '/a2a' },
-      )
-    await app.register(async scope => rejectUnknownPaths(scope), { prefix: '/a2a' })
-    await app.register(async scope => {
-      admitClients(scope)
-      a2aHostRoute(scope, services)
-    })
-    await app.register(async scope => {
-      admitClients(scope, true)
-      mcpRoutes(scope, services, events)
-    })
+    for (const protocol of protocols.withRoutes) await protocol({ app, services, events, admit: admitClients })
   }
 
   function admitClients(scope: FastifyInstance, checksOrigin = config.isOpen): void {

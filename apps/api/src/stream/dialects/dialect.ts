@@ -4,7 +4,7 @@
  * A dialect knows its protocol and nothing of sockets, viewers or SSE frames of ours; `dialect-response.ts` writes what it returns. A dialect
  * must be deterministic: from the same events, a stream makes the same chunks, so that a client can resume at any API process.
  */
-import type { Cursor, Event, TaskId, TokenEvent, WireEvent } from '@rivulet/protocol'
+import type { Cursor, Event, StreamFormat, TaskId, TokenEvent, WireEvent } from '@rivulet/protocol'
 
 export type Dialect<Chunk extends object = object> = {
   /** For logs. */
@@ -23,6 +23,9 @@ export type Dialect<Chunk extends object = object> = {
   /** The whole response from the rows, for a viewer whose place is not in the log; null where it has to follow the task by snapshots. */
   stored?(): Promise<Chunk[] | null>
 }
+
+/** Those that `?format=` names. */
+export type Formats = Readonly<Record<StreamFormat, Dialect>>
 
 export type StreamOptions = {
   task: TaskId

@@ -14,7 +14,7 @@ import { markReplay, sendResponse } from '../../requests/idempotent.ts'
 import { createTurnWaits } from '../../requests/turn-waits.ts'
 import { type RequestOf, serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { dialectOf, type EventStream } from './events.ts'
+import type { EventStream } from './events.ts'
 
 /** How the caller gets the task. */
 type Delivery = { by: 'response' } | { by: 'wait'; ms: number } | { by: 'stream'; format: StreamFormat | undefined }
@@ -75,7 +75,7 @@ export function createTaskRoute(scope: FastifyInstance, services: Services, even
     markReplay(reply, response.replayed)
     // The viewer first: it is there when the agent begins to speak.
     return events
-      .stream(task.id, reply, { cursor: null, isFollowing: false, dialect: dialectOf(format), turnNumber: turn?.number }, admission)
+      .stream(task.id, reply, { cursor: null, isFollowing: false, dialect: events.dialectOf(format), turnNumber: turn?.number }, admission)
       .finally(dispatch)
   }
 }

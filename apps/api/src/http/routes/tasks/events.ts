@@ -6,9 +6,8 @@ import type { Admission } from '../../../access/open-streams.ts'
 import { mayRead } from '../../../access/principal.ts'
 import { createTaskCheck, requireTask } from '../../../store/reads/tasks.ts'
 import { hasTurn } from '../../../store/reads/turns.ts'
-import type { Dialect } from '../../../stream/dialects/dialect.ts'
+import type { Dialect, Formats } from '../../../stream/dialects/dialect.ts'
 import { respondIn } from '../../../stream/dialects/dialect-response.ts'
-import { dialects } from '../../../stream/dialects/dialects.ts'
 import { beginInDialect, openStream } from '../../../stream/dialects/open-stream.ts'
 import { createTree, type Tree } from '../../../stream/many/watch-tree.ts'
 import type { SseResponse } from '../../../stream/sse-response.ts'
@@ -22,14 +21,14 @@ export type EventStream = ReturnType<typeof createEventStream>
 /** Without a dialect, the stream has our own events. `turnNumber` is for dialects of one turn; default: the first that has not ended. */
 type DialectRequest = { dialect?: Dialect | undefined; turnNumber?: number | undefined; isContinued?: boolean | undefined }
 
-export function dialectOf(format: StreamFormat | undefined): Dialect | undefined {
-  return format && dialects[format]
-}
-
 /** Responds to a request with a task's event stream. */
-export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
+export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services, formats: Formats) {
   const checkTask = createTaskCheck(databaseFor)
-  return { stream, streamIn, wants, reserve, checkTurn }
+  return { stream, streamIn, wants, reserve, checkTurn, dialectOf }
+
+  function dialectOf(format: StreamFormat | undefined): Dialect | undefined {
+    return format && formats[format]
+  }
 
   async function checkTurn({ principal }: FastifyRequest, task: TaskId, turnNumber: number): Promise<void> {
     const db = databaseFor(principal)
@@ -132,7 +131,7 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   serve(scope, contract.watchTask, async (request, reply) => {
     requireEvents(request)
     const { token, after, from, follow, format } = request.query
-    const dialect = dialectOf(format)
+    const dialect = events.dialectOf(format)
     const { cursor, isInside } = placeOf(request.headers['last-event-id'] ?? after, format !== undefined)
     const turnNumber = request.query.turn === undefined ? undefined : Number(request.query.turn)
     if (turnNumber !== undefined) await events.checkTurn(request, request.params.id, turnNumber)

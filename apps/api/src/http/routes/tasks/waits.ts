@@ -13,7 +13,7 @@ import { createAudit } from '../../requests/audited.ts'
 import { markReplay, respondOnce, sendResponse } from '../../requests/idempotent.ts'
 import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { dialectOf, type EventStream } from './events.ts'
+import type { EventStream } from './events.ts'
 
 export function waitRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, waiting, config } = services
@@ -35,7 +35,7 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
     const { id, wait } = request.params
     const { tenant, token } = request.principal
     const answer = { ...request.body, by: token?.subject ?? undefined }
-    const dialect = dialectOf(request.query.format)
+    const dialect = events.dialectOf(request.query.format)
     const admission = dialect ? events.reserve(request, id) : null
     let isRepeated = false
     let turn: TurnRow | null = null

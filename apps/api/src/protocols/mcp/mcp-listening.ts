@@ -1,0 +1,110 @@
+/**
+ * A subscription of MCP: each task as it stands, and again whenever it asks for something else or has ended.
+ *
+ * The feed of a task shows that it has changed; what is sent is read from the rows, so it is what `tasks/get` returns. The stream ends, with the response to its
+ * request, when all tasks have ended or this process stops. A client that leaves ends its stream and nothing else.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { backoffMs, hasEnded, untilAborted } from '@rivulet/protocol'
+import type { FastifyReply } from 'fastify'
+import type { Admission } from '../../access/open-streams.ts'
+import { respondWithEvents } from '../../http/event-response.ts'
+import { dialectHeaders } from '../../http/routes/tasks/events.ts'
+import type { Services } from '../../http/services.ts'
+import { type TurnRow, toTurn } from '../../store/rows.ts'
+import { pieceOf } from '../../stream/sse-frame.ts'
+import { heartbeatChunk, type SseResponse, share } from '../../stream/sse-response.ts'
+import { questionsIn } from '../../stream/task-view.ts'
+import { type RpcRequest, resultOf } from '../json-rpc.ts'
+import { noticeOf } from './mcp-task.ts'
+
+/** What a client listens to. */
+export type Subscription = {
+  rpc: RpcRequest
+  turns: readonly TurnRow[]
+  /** A task as it stands; undefined for one that is gone. */
+  read: (id: string) => Promise<{ turn: TurnRow; task: object } | undefined>
+}
+
+const heartbeatMs = 15_000
+
+export function createListening({ hub, metrics }: Pick<Services, 'hub' | 'metrics'>) {
+  /** `admission` is over when the response has ended. */
+  return function listen(reply: FastifyReply, subscription: Subscription, admission: Admission): Promise<FastifyReply> {
+    const { tenant } = reply.request.principal
+    const { rpc, turns, read } = subscription
+    const _meta = { 'io.modelcontextprotocol/subscriptionId': rpc.id ?? null }
+    return respondWithEvents(reply, { admission, metrics, headers: dialectHeaders }, response => {
+      const leaving = new AbortController()
+      const { signal } = leaving
+      const leave = () => leaving.abort(new Error('The subscription is over'))
+      const writer = createWriter(response, signal)
+      const beat = setInterval(writer.beat, heartbeatMs)
+      void run().finally(() => clearInterval(beat))
+      return { leave, tell: () => false, drained: writer.drained, gone: leave }
+
+      async function run(): Promise<void> {
+        const taskIds = turns.map(({ id }) => id)
+        try {
+          await notify('notifications/subscriptions/acknowledged', { notifications: taskIds.length > 0 ? { taskIds } : {} })
+          await Promise.all(turns.map(follow))
+          await writer.write(resultOf(rpc, { resultType: 'complete', _meta }))
+          response.end()
+        } catch (error) {
+          if (!signal.aborted) reply.log.warn({ err: error }, 'a subscription was cut')
+          response.destroy()
+        }
+      }
+
+      async function follow({ id, task, number }: TurnRow): Promise<void> {
+        let told: string | null = null
+        let idle = 0
+        for (;;) {
+          const feed = await untilAborted(hub.open(tenant, task), signal)
+          // Read after the feed is open: what changes after this read is announced to the feed.
+          const found = await read(id)
+          if (!found) return
+          const turn = toTurn(found.turn)
+          const now = noticeOf(turn)
+          idle = now === told ? idle + 1 : 0
+          if (now !== told) await notify('notifications/tasks', found.task)
+          if (hasEnded(turn.status)) return
+          told = now
+          const outcome = await hub.untilEnded(feed, number, signal, questionsIn(turn.waits))
+          if (outcome === 'left' || outcome === 'deleted') return
+          // The feed may be behind the rows.
+          if (idle > 0) await delay(backoffMs(idle, { firstMs: 20, maxMs: 1_000, jitter: [1, 1] }))
+        }
+      }
+
+      function notify(method: string, params: object): Promise<void> {
+        return writer.write({ jsonrpc: '2.0', method, params: { _meta, ...params } })
+      }
+    })
+  }
+}
+
+/** One message after the other, each when the socket has room. */
+function createWriter(response: SseResponse, signal: AbortSignal) {
+  let room = Promise.resolve()
+  let drained = () => {}
+  let unsent = 0
+  return { write, beat, drained: () => drained() }
+
+  /** A client that has read nothing since the last time is cut. */
+  function beat(): void {
+    const before = unsent
+    unsent = response.unsentBytes()
+    if (before > 0 && unsent >= before) response.destroy()
+    else response.write(heartbeatChunk)
+  }
+
+  async function write(message: object): Promise<void> {
+    await untilAborted(room, signal)
+    const isFree = response.write(share([pieceOf(Buffer.from(`data: ${JSON.stringify(message)}\n\n`))]))
+    if (!isFree)
+      room = new Promise(resolve => {
+        drained = resolve
+      })
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * The inputs of OpenAI's APIs as messages. The last user message is the input of the turn; everything before it is history.
+ *
+ * A message may have several parts. Texts that follow each other are joined; each other part is a content of its own, so a message with a text and an image
+ * is two inputs of one turn.
+ */
+import {
+  type Content,
+  type ContentOf,
+  fileNameSchema,
+  type HistoryMessage,
+  type Json,
+  type Limits,
+  maxInputs,
+  RivuletError,
+  reasoning,
+  text,
+  toolRequest,
+  toolResponse,
+} from '@rivulet/protocol'
+import { z } from 'zod'
+import { parseCallerText } from '../../http/requests/json-body.ts'
+
+const imagePart = z.object({ type: z.literal('input_image'), image_url: z.string() })
+const fileFields = { file_data: z.string().optional(), filename: fileNameSchema.optional() }
+const filePart = z.object({ type: z.literal('input_file'), ...fileFields, file_url: z.string().optional() })
+const textPart = z.object({ type: z.enum(['input_text', 'output_text', 'text']), text: z.string() })
+const refusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
+const chatImagePart = z.object({ type: z.literal('image_url'), image_url: z.object({ url: z.string() }) })
+const chatFilePart = z.object({ type: z.literal('file'), file: z.object(fileFields) })
+const audioFields = z.object({ data: z.string(), format: z.enum(['wav', 'mp3']) })
+const audioPart = z.object({ type: z.literal('input_audio'), input_audio: audioFields })
+const partSchema = z.discriminatedUnion('type', [textPart, imagePart, filePart, refusalPart, chatImagePart, chatFilePart, audioPart])
+const contentSchema = z.union([z.string(), z.array(partSchema).min(1)])
+
+const roles = { user: 'user', assistant: 'agent', system: 'system', developer: 'system' } as const
+const roleSchema = z.enum(['user', 'assistant', 'system', 'developer'])
+const messageItem = z.object({ type: z.literal('message').optional(), role: roleSchema, content: contentSchema })
+const callItem = z.object({ type: z.literal('function_call'), call_id: z.string(), name: z.string(), arguments: z.string() })
+const callOutputItem = z.object({ type: z.literal('function_call_output'), call_id: z.string(), output: contentSchema })
+const mcpCallItem = z.object({
+  type: z.literal('mcp_call'),
+  id: z.string(),
+  name: z.string(),
+  arguments: z.string(),
+  output: z.string().nullish(),
+  error: z.union([z.string(), z.looseObject({ content: z.unknown().optional(), message: z.string().optional() })]).nullish(),
+})
+const imageItem = z.object({ type: z.literal('image_generation_call'), result: z.string().nullish() })
+const approvalRequestItem = z.object({ type: z.literal('mcp_approval_request'), id: z.string() })
+const approvalResponseItem = z.object({
+  type: z.literal('mcp_approval_response'),
+  approval_request_id: z.string(),
+  approve: z.boolean(),
+  reason: z.string().nullish(),
+})
+const summaryText = z.object({ text: z.string() })
+const reasoningItem = z.object({ type: z.literal('reasoning'), summary: z.array(summaryText), content: z.array(summaryText).nullish() })
+
+/** An item of an earlier response, by its id alone. */
+const itemReference = z.object({ type: z.literal('item_reference').nullish(), id: z.string().max(200) })
+
+const wholeItemSchema = z.union([
+  messageItem,
+  callItem,
+  callOutputItem,
+  mcpCallItem,
+  imageItem,
+  approvalRequestItem,
+  approvalResponseItem,
+  reasoningItem,
+])
+export type WholeItem = z.output<typeof wholeItemSchema>
+
+export const inputItemSchema = z.union([wholeItemSchema, itemReference])
+export type InputItem = z.output<typeof inputItemSchema>
+
+export function isReference(item: InputItem): item is z.output<typeof itemReference> {
+  return !('role' in item) && (item.type === 'item_reference' || item.type === null || item.type === undefined)
+}
+
+const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
+export const chatMessageSchema = z.union([
+  z.object({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
+  z.object({ role: roleSchema, content: contentSchema.nullish(), tool_calls: z.array(toolCall).nullish() }),
+])
+export type ChatMessage = z.output<typeof chatMessageSchema>
+
+/** The messages that one item of a request stands for: one for each of its contents. */
+type MessageGroup = HistoryMessage[]
+
+/** Without an input, the agent responds to the history. */
+export type Conversation = { history: HistoryMessage[]; input?: Content | Content[] }
+
+/** A conversation that another agent has handed over ends with the result of its call. */
+export function handedOver(groups: readonly MessageGroup[]): Conversation {
+  return { history: groups.flat() }
+}
+
+/** @param param the field of the request, for the error */
+export function conversationOf(groups: readonly MessageGroup[], param: string): Required<Conversation> {
+  const last = groups.at(-1) ?? []
+  if (last[0]?.author !== 'user') throw wrong(param, 'It has to end with a message of the user')
+  return { history: groups.slice(0, -1).flat(), input: inputOf(last, param) }
+}
+
+/** A request adds messages of the user to a conversation that exists, and instructions beside them. */
+export function additionOf(groups: readonly MessageGroup[], param: string): { input: Content | Content[]; instructions: string[] } {
+  const { history } = conversationOf(groups, param)
+  const fault = history.find(({ author, content }) => author === 'agent' || (author === 'system' && content.type !== 'text'))
+  if (fault) throw wrong(param, 'The conversation has a history; send only messages of the user, and texts of the system')
+  const messages = groups.flat()
+  const instructions = messages.flatMap(({ author, content }) => (author === 'system' && content.type === 'text' ? [content.text] : []))
+  return {
+    input: inputOf(
+      messages.filter(({ author }) => author === 'user'),
+      param,
+    ),
+    instructions,
+  }
+}
+
+function inputOf(messages: readonly HistoryMessage[], param: string): Content | Content[] {
+  const contents = messages.map(({ content }) => content)
+  if (contents.length > maxInputs) throw wrong(param, `A turn has at most ${maxInputs} inputs, one for each text, image or file`)
+  return contents.length === 1 && contents[0] ? contents[0] : contents
+}
+
+export function messagesOfItems(items: readonly WholeItem[], limits: Limits): MessageGroup[] {
+  const names = new Map(items.flatMap(item => ('call_id' in item && 'name' in item ? [[item.call_id, item.name] as const] : [])))
+  return items.map((item, place): MessageGroup => {
+    const path = `input/${place}`
+    if ('role' in item) return said(roles[item.role], item.content, path)
+    switch (item.type) {
+      case 'function_call':
+        return [{ author: 'agent', content: toolRequest(item.call_id, item.name, argumentsOf(item.arguments, path, limits)) }]
+      case 'function_call_output':
+        return [{ author: 'agent', content: toolResponse(item.call_id, names.get(item.call_id) ?? '', outputOf(item.output)) }]
+      // What was approved is in the call.
+      case 'mcp_approval_request':
+      case 'mcp_approval_response':
+        return []
+      case 'mcp_call':
+        return [
+          { author: 'agent', content: toolRequest(item.id, item.name, argumentsOf(item.arguments, path, limits)) },
+          { author: 'agent', content: toolResponse(item.id, item.name, errorOf(item.error) ?? item.output ?? null, Boolean(item.error)) },
+        ]
+      // The item has no other type of image; OpenAI's own are of this one, too.
+      case 'image_generation_call':
+        return item.result ? [{ author: 'agent', content: mediaOf(`data:image/png;base64,${item.result}`, 'image/png', path) }] : []
+      case 'reasoning': {
+        const texts = (parts: { text: string }[]) => parts.map(part => part.text)
+        return [{ author: 'agent', content: reasoning(texts(item.summary), texts(item.content ?? [])) }]
+      }
+      default:
+        return item satisfies never
+    }
+  })
+}
+
+/** An error is a text in older versions of the API, and an object in newer ones. */
+function errorOf(error: Extract<WholeItem, { type: 'mcp_call' }>['error']): Json | undefined {
+  if (typeof error !== 'object' || error === null) return error ?? undefined
+  return JSON.parse(JSON.stringify(error.content ?? error.message ?? error))
+}
+
+export function messagesOfChat(messages: readonly ChatMessage[], limits: Limits): MessageGroup[] {
+  const calls = messages.flatMap(message => ('tool_calls' in message ? (message.tool_calls ?? []) : []))
+  const names = new Map(calls.map(({ id, function: { name } }) => [id, name]))
+  return messages.map((message, place): MessageGroup => {
+    const path = `messages/${place}`
+    if (message.role === 'tool') {
+      const name = names.get(message.tool_call_id) ?? ''
+      return [{ author: 'agent', content: toolResponse(message.tool_call_id, name, outputOf(message.content)) }]
+    }
+    const requests = (message.tool_calls ?? []).map(({ id, function: { name, arguments: given } }): HistoryMessage => {
+      return { author: 'agent', content: toolRequest(id, name, argumentsOf(given, path, limits)) }
+    })
+    return [...(message.content ? said(roles[message.role], message.content, path) : []), ...requests]
+  })
+}
+
+/** The result of a tool: a text, or the parts as they are, if one of them is not a text. */
+export function outputOf(content: z.output<typeof contentSchema>): Json {
+  if (typeof content === 'string') return content
+  const texts = content.flatMap(part => ('text' in part ? [part.text] : []))
+  return texts.length === content.length ? texts.join('\n\n') : JSON.parse(JSON.stringify(content))
+}
+
+function said(author: HistoryMessage['author'], content: z.output<typeof contentSchema>, path: string): HistoryMessage[] {
+  return contentsOf(content, path).map(one => ({ author, content: one }))
+}
+
+function contentsOf(content: z.output<typeof contentSchema>, path: string): Content[] {
+  if (typeof content === 'string') return [text(content)]
+  const contents: Content[] = []
+  for (const [place, part] of content.entries()) {
+    const next = contentOf(part, `${path}/content/${place}`)
+    const last = contents.at(-1)
+    if (last?.type === 'text' && next.type === 'text') last.text += `\n\n${next.text}`
+    else contents.push(next)
+  }
+  return contents
+}
+
+function contentOf(part: z.output<typeof partSchema>, path: string): Content {
+  switch (part.type) {
+    case 'input_text':
+    case 'output_text':
+    case 'text':
+      return text(part.text)
+    case 'refusal':
+      return text(part.refusal)
+    case 'input_image':
+      return mediaOf(part.image_url, 'image/*', path)
+    case 'image_url':
+      return mediaOf(part.image_url.url, 'image/*', path)
+    case 'input_file':
+      return fileOf(part, path, part.file_url)
+    case 'file':
+      return fileOf(part.file, path)
+    case 'input_audio': {
+      const { data, format } = part.input_audio
+      const mimeType = format === 'mp3' ? 'audio/mpeg' : 'audio/wav'
+      return mediaOf(`data:${mimeType};base64,${data}`, mimeType, path)
+    }
+    default:
+      return part satisfies never
+  }
+}
+
+function fileOf({ file_data: data, filename: name }: z.output<typeof chatFilePart>['file'], path: string, url = ''): Content {
+  return { ...mediaOf(data ?? url, 'application/octet-stream', path), ...(name !== undefined && { name }) }
+}
+
+function mediaOf(url: string, mimeType: string, path: string): ContentOf<'media'> {
+  if (/^https?:\/\//.test(url)) return { type: 'media', mimeType, url }
+  const [, given = '', data = ''] = /^data:([\w.+-]+\/[\w.+-]+);base64,([A-Za-z0-9+/]*={0,2})$/.exec(url) ?? []
+  if (given === '' || data === '' || data.length % 4 !== 0) throw wrong(path, 'It has to be an http URL or a data URL in base64')
+  return { type: 'media', mimeType: given, data }
+}
+
+function argumentsOf(given: string, path: string, limits: Limits): Json {
+  const value = parseCallerText(given === '' ? '{}' : given, limits, `/${path}/arguments`)
+  if (value === undefined) throw wrong(`${path}/arguments`, 'It has to be JSON')
+  return value
+}
+
+export function wrong(path: string, reason: string): RivuletError {
+  return new RivuletError('validation_failed', 'Request validation failed', { details: [{ path: `/${path}`, reason }] })
+}

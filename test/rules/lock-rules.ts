@@ -15,6 +15,7 @@ export interface LockEntry extends Declarations {
   version?: string
   resolved?: string
   link?: boolean
+  hasInstallScript?: boolean
 }
 
 /** The fields that a package.json and its entry in the lock share. */
@@ -29,11 +30,26 @@ export interface Declarations {
 export interface Project {
   lock: Lock
   /** By folder, as in the lock: `''` for the root's package.json. */
-  manifests: Record<string, Declarations & { name: string }>
+  manifests: Record<string, Declarations & { name: string; allowScripts?: Record<string, boolean> }>
 }
 
 export function lockViolations({ lock, manifests }: Project): string[] {
-  return [...missingOptionals(lock), ...namedHosts(lock), ...staleManifests({ lock, manifests })]
+  return [...missingOptionals(lock), ...namedHosts(lock), ...unreviewedScripts({ lock, manifests }), ...staleManifests({ lock, manifests })]
+}
+
+/** npm 11 runs no install script that `allowScripts` does not allow, and warns at every install of each that it does not name. */
+function unreviewedScripts({ lock: { packages }, manifests }: Project): string[] {
+  const reviewed = manifests['']?.allowScripts ?? {}
+  const withScripts = Object.entries(packages).filter(([, { hasInstallScript }]) => hasInstallScript)
+  const names = new Set(withScripts.map(([path]) => path.split('node_modules/').at(-1) ?? ''))
+  const unnamed = [...names].filter(name => !(name in reviewed))
+  const allowed = Object.keys(reviewed).filter(name => reviewed[name])
+  const stale = Object.keys(reviewed).filter(name => !names.has(name))
+  return [
+    ...unnamed.map(name => `${name} has an install script, and allowScripts does not name it`),
+    ...allowed.map(name => `${name} may run its install script, and npm ci --ignore-scripts has to be enough`),
+    ...stale.map(name => `allowScripts names ${name}, which has no install script`),
+  ]
 }
 
 /** npm leaves a platform's package out of the lock when it could not be resolved on that day, and `npm ci` then fails, for everyone. */

@@ -65,6 +65,27 @@ describe('hosts', () => {
   })
 })
 
+describe('install scripts', () => {
+  const withScript = { 'packages/broker/node_modules/esbuild': { version: '0.28.2', hasInstallScript: true } }
+  const reviewedAs = (allowScripts: Record<string, boolean>, entries: Record<string, LockEntry> = withScript) => {
+    const { lock, manifests } = project(entries)
+    return lockViolations({ lock, manifests: { ...manifests, '': { name: 'rivulet', workspaces: ['packages/*'], allowScripts } } })
+  }
+
+  test('each is denied by the name of its package', () => {
+    expect(reviewedAs({ esbuild: false })).toEqual([])
+    expect(reviewedAs({})).toEqual(['esbuild has an install script, and allowScripts does not name it'])
+  })
+
+  test('none is allowed, because an install without scripts has to be enough', () => {
+    expect(reviewedAs({ esbuild: true })).toEqual(['esbuild may run its install script, and npm ci --ignore-scripts has to be enough'])
+  })
+
+  test('one that is gone is not named', () => {
+    expect(reviewedAs({ esbuild: false }, {})).toEqual(['allowScripts names esbuild, which has no install script'])
+  })
+})
+
 describe('workspaces', () => {
   test('one that the lock has not seen', () => {
     const { lock, manifests } = project({})

@@ -55,6 +55,32 @@ describe.skipIf(!chromium)('many tabs', () => {
     await page.getByText('Stopped here').waitFor()
   })
 
+  test('a task that has ended has no stream, and shows its next turn as soon as there is one', async () => {
+    const [id = ''] = await startAll(1)
+    const { page } = stage
+    await page.goto(`${stage.platform.url}/tasks/${id}`)
+    await page.getByText('task 0 begins').waitFor()
+    expect(await viewers()).toBe(1)
+    await cancelAll([id])
+    await page.getByText('Stopped here').waitFor()
+    await until('its stream is closed', async () => (await viewers()) === 0)
+    await page.getByRole('status').getByText('Up to date').waitFor()
+    await stage.platform.client.post(`/v1/tasks/${id}/turns`, { params: { steps: [say('the second turn')] } })
+    await page.getByRole('log').getByText('the second turn').waitFor()
+    await until('its stream is closed again', async () => (await viewers()) === 0)
+  })
+
+  test('a shared worker that dies is replaced, and the task goes on', async () => {
+    const [id = ''] = await startAll(1)
+    const { page } = stage
+    await page.goto(`${stage.platform.url}/tasks/${id}`)
+    await page.getByText('task 0 begins').waitFor()
+    await closeSharedWorker()
+    await until('the worker took its streams with it', async () => (await viewers()) === 0)
+    await stage.platform.client.post(`/v1/tasks/${id}/turns`, { params: { steps: [say('the second turn')] }, ifBusy: 'interrupt' })
+    await page.getByRole('log').getByText('the second turn').waitFor()
+  })
+
   test('without SharedWorker, eight tabs work as well, because only the visible one has streams', async () => {
     await stage.context.addInitScript('delete globalThis.SharedWorker')
     await hideable(stage.context)
@@ -87,6 +113,17 @@ describe.skipIf(!chromium)('many tabs', () => {
 
   async function cancelAll(ids: readonly string[]): Promise<void> {
     for (const id of ids) await stage.platform.client.post(`/v1/tasks/${id}/cancel`, {})
+  }
+
+  /** By the protocol of the browser's inspector, because a page cannot end a shared worker. */
+  async function closeSharedWorker(): Promise<void> {
+    const session = await stage.browser.newBrowserCDPSession()
+    const { targetInfos } = await session.send('Target.getTargets')
+    const { targetId = '' } = targetInfos.find(({ type }) => type === 'shared_worker') ?? {}
+    const { sessionId } = await session.send('Target.attachToTarget', { targetId, flatten: false })
+    const message = JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression: 'close()' } })
+    await session.send('Target.sendMessageToTarget', { sessionId, message })
+    await session.detach()
   }
 
   function viewers(): Promise<number> {

@@ -2,7 +2,9 @@
  * The `fetch` of the page. Event streams come by the connection that all tabs share, and are open only while the page is visible: a browser has six
  * connections to a server, and a tab in the background must not hold one. Where the browser has no SharedWorker, each visible tab has streams of its own.
  */
-import { type FromWorker, sharedRequestOf, type ToWorker } from './stream-request.ts'
+import { type FromWorker, ping, sharedRequestOf, type ToWorker } from './stream-request.ts'
+
+const pingMs = 10_000
 
 let worker: SharedWorker | null = null
 
@@ -18,13 +20,27 @@ export function pageFetch(isShared: boolean): typeof fetch {
   }
 }
 
+/** A browser reports that a worker could not be loaded, and not that it died: then a ping stays without a response, and the streams begin anew. */
 function startWorker(): SharedWorker {
   const started = new SharedWorker(new URL('./worker.ts', import.meta.url), { type: 'module', name: 'rivulet' })
-  started.onerror = () => {
-    worker = null
+  let isAlive = true
+  started.port.onmessage = () => {
+    isAlive = true
+  }
+  const timer = setInterval(() => {
+    if (document.visibilityState !== 'visible') return
+    if (!isAlive) return replace(startWorker())
+    isAlive = false
+    started.port.postMessage(ping)
+  }, pingMs)
+  started.onerror = () => replace(null)
+  return started
+
+  function replace(next: SharedWorker | null): void {
+    clearInterval(timer)
+    worker = next
     for (const controller of [...openStreams]) controller.abort()
   }
-  return started
 }
 
 /** Resolves with the head of the response, as `fetch` does. */

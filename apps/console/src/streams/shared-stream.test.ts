@@ -78,6 +78,45 @@ test('the connection closes with the last reader, and a broken one ends all read
   expect(requests.at(-1)?.signal.aborted).toBe(true)
 })
 
+test('a task that has ended leaves the connection, and is asked for again when the feed names it', async () => {
+  const { stream, join, requests, send } = open()
+  const [one, two] = [join({ a: null }), join({ b: null })]
+  await vi.waitFor(() => expect(requests).toHaveLength(1))
+  await send(frame('a/1-2', 'snapshot'), frame('b/1-2', 'snapshot'), frame('a/1-2', 'end'))
+  await vi.waitFor(() => expect(one.ids()).toEqual(['1-2']))
+  join({ c: null })
+  await vi.waitFor(() => expect(requests.at(-1)?.places).toEqual({ b: '1-2', c: null }))
+  stream.wake(['a'])
+  await vi.waitFor(() => expect(requests.at(-1)?.places).toEqual({ a: '1-2', b: '1-2', c: null }))
+  await send(frame('a/1-3'))
+  await vi.waitFor(() => expect(one.ids()).toEqual(['1-2', '1-3']))
+  expect([one.ends(), two.ends()]).toEqual([[], []])
+})
+
+test('a task that goes on while its end is on the way is asked for again', async () => {
+  const { stream, join, requests, send } = open()
+  const one = join({ a: '1-1' })
+  await vi.waitFor(() => expect(requests).toHaveLength(1))
+  stream.wake(['a'])
+  await send(frame('a/1-2'), frame('a/1-2', 'end'))
+  await vi.waitFor(() => expect(requests.at(-1)?.places).toEqual({ a: '1-2' }))
+  expect(one.ends()).toEqual([])
+})
+
+test('readers stay when all tasks have ended and with them the response', async () => {
+  const { join, requests, send, close } = open()
+  const one = join({ a: '1-1' })
+  await vi.waitFor(() => expect(requests).toHaveLength(1))
+  await send(frame('a/1-2'), frame('a/1-2', 'end'))
+  close()
+  await vi.waitFor(() => expect(one.ids()).toEqual(['1-2']))
+  const two = join({ a: null })
+  await vi.waitFor(() => expect(requests.at(-1)?.places).toEqual({ a: null }))
+  await send(frame('a/1-2', 'snapshot'))
+  await vi.waitFor(() => expect(two.ids()).toEqual(['1-2']))
+  expect(one.ends()).toEqual([])
+})
+
 type Request = {
   places: Record<string, Cursor | null>
   signal: AbortSignal
@@ -92,7 +131,8 @@ function open() {
     open: (places: Places, signal) =>
       new Promise((resolve, reject) => requests.push({ places: Object.fromEntries(places), signal, resolve, reject })),
   })
-  return { stream, requests, join, send, refuse, fail }
+  let close = () => {}
+  return { stream, requests, join, send, refuse, fail, close: () => close() }
 
   function join(places: Record<string, Cursor | null>, isTagged = false) {
     const frames: string[] = []
@@ -116,6 +156,7 @@ function open() {
       start: controller => {
         controller.enqueue(bytes.slice(0, 40))
         controller.enqueue(bytes.slice(40))
+        close = () => controller.close()
       },
     })
     requests.at(-1)?.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } }))

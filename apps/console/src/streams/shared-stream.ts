@@ -3,7 +3,8 @@
  *
  * A reader is a stream of a tab: it names tasks, each with the cursor after which its events follow, or null for a snapshot. A connection asks for the tasks
  * of all readers; when a reader joins, the next connection replaces it and resumes each task where the reader that has the least stands. Each reader gets
- * the frames after its own place, so none is missing and none comes twice. When a connection breaks, its readers reconnect by themselves.
+ * the frames after its own place, so none is missing and none comes twice. A task that has ended leaves the connection, and its readers stay: it is asked
+ * for again when the feed names it. When a connection breaks, its readers reconnect by themselves.
  */
 import { type Cursor, compareCursors } from '@rivulet/client'
 
@@ -26,10 +27,21 @@ export type Reader = {
   end(isBroken: boolean): void
 }
 
-export type SharedStreamDeps = { open(places: Places, signal: AbortSignal): Promise<Response>; beatMs?: number; gatherMs?: number }
+export type SharedStreamDeps = {
+  open(places: Places, signal: AbortSignal): Promise<Response>
+  /** Gets each frame once, before the readers. */
+  onFrame?(frame: string): void
+  /** Whether frames come. */
+  onLive?(isLive: boolean): void
+  beatMs?: number
+  gatherMs?: number
+}
 
 type Frame = { name: string; cursor: Cursor; type: string; text: string; untagged: string }
-type Connection = { controller: AbortController; readers: Set<Reader>; places: Places; hasBytes: boolean }
+type Connection = { controller: AbortController; readers: Set<Reader>; places: Places; ended: Set<string>; hasBytes: boolean }
+
+/** How long an ended task is not asked for: a state that a client writes then is in no feed. Without a feed, less. */
+const sleepMs = { watched: 60_000, unwatched: 10_000 }
 
 export class SharedStream {
   readonly #deps: Required<SharedStreamDeps>
@@ -38,13 +50,22 @@ export class SharedStream {
   readonly #open = new WeakSet<Reader>()
   #connection: Connection | null = null
   #timer: ReturnType<typeof setTimeout> | null = null
+  /** The tasks that have ended. */
+  readonly #asleep = new Set<string>()
+  /** The tasks that the feed has named since they were asked for: what it named may be later than their end. */
+  readonly #named = new Set<string>()
+  #isWatched = false
+  #sleepTimer: ReturnType<typeof setTimeout> | null = null
+  #beatTimer: ReturnType<typeof setInterval> | null = null
 
-  constructor({ open, beatMs = 15_000, gatherMs = 10 }: SharedStreamDeps) {
-    this.#deps = { open, beatMs, gatherMs }
+  constructor({ open, onFrame = () => {}, onLive = () => {}, beatMs = 15_000, gatherMs = 10 }: SharedStreamDeps) {
+    this.#deps = { open, onFrame, onLive, beatMs, gatherMs }
   }
 
   join(reader: Reader): void {
     this.#readers.add(reader)
+    this.#beatTimer ??= setInterval(() => this.#beat(), this.#deps.beatMs)
+    this.wake(reader.places.keys())
     this.#reconnect()
   }
 
@@ -52,7 +73,27 @@ export class SharedStream {
     this.#readers.delete(reader)
     if (this.#readers.size > 0) return
     this.#connection?.controller.abort()
-    this.#connection = null
+    this.#close()
+    this.wake([...this.#asleep])
+    if (this.#beatTimer) clearInterval(this.#beatTimer)
+    this.#beatTimer = null
+  }
+
+  /** Asks for these tasks again if they have ended. */
+  wake(names: Iterable<string>): void {
+    for (const name of names) {
+      if (this.#asleep.delete(name)) this.#reconnect()
+      else if (this.#connection?.places.has(name)) this.#named.add(name)
+    }
+    if (this.#asleep.size > 0 || !this.#sleepTimer) return
+    clearTimeout(this.#sleepTimer)
+    this.#sleepTimer = null
+  }
+
+  /** @param isWatched whether the feed tells when a task goes on. What it told in between is unknown. */
+  watch(isWatched: boolean): void {
+    this.#isWatched = isWatched
+    this.wake([...this.#asleep])
   }
 
   /** Not at once, because the streams of a page join together. */
@@ -61,16 +102,17 @@ export class SharedStream {
       this.#timer = null
       this.#connection?.controller.abort()
       this.#connection = null
-      if (this.#readers.size > 0) void this.#run()
+      const places = new Map([...earliest(this.#readers)].filter(([name]) => !this.#asleep.has(name)))
+      if (places.size > 0) void this.#run(places)
     }, this.#deps.gatherMs)
   }
 
-  async #run(): Promise<void> {
+  async #run(places: Places): Promise<void> {
     const readers = new Set(this.#readers)
-    const connection: Connection = { controller: new AbortController(), readers, places: earliest(readers), hasBytes: false }
+    const connection: Connection = { controller: new AbortController(), readers, places, ended: new Set(), hasBytes: false }
     const { signal } = connection.controller
     this.#connection = connection
-    const beat = setInterval(() => this.#beat(connection), this.#deps.beatMs)
+    this.#named.clear()
     try {
       const response = await this.#deps.open(connection.places, signal)
       const { status, headers } = response
@@ -81,13 +123,19 @@ export class SharedStream {
         return
       }
       for (const reader of this.#present(connection)) this.#begin(reader, head)
+      this.#deps.onLive(true)
       await this.#read(response.body, connection)
-      if (!signal.aborted) this.#finish(connection, false)
+      if (signal.aborted) return
+      if (connection.ended.size === places.size) this.#close()
+      else this.#finish(connection, false)
     } catch {
       if (!signal.aborted) this.#finish(connection, true)
-    } finally {
-      clearInterval(beat)
     }
+  }
+
+  #close(): void {
+    this.#connection = null
+    this.#deps.onLive(false)
   }
 
   async #read(body: ReadableStream<Uint8Array>, connection: Connection): Promise<void> {
@@ -110,6 +158,12 @@ export class SharedStream {
 
   #deliver(frame: Frame, connection: Connection): void {
     const { name, cursor, type } = frame
+    this.#deps.onFrame(frame.text)
+    // The readers follow the task: for them it goes on.
+    if (type === 'end') {
+      this.#sleep(name, connection)
+      return
+    }
     const readers = this.#present(connection).filter(({ places }) => places.has(name))
     const isBeginning = type === 'snapshot' || type === 'open'
     // A snapshot that no reader has asked for repairs a loss, so it is for all of them.
@@ -120,6 +174,7 @@ export class SharedStream {
       if (isBeginning || (place !== null && compareCursors(cursor, place) > 0)) reader.places.set(name, cursor)
       reader.write(reader.isTagged ? frame.text : frame.untagged)
     }
+    if (type === 'deleted') this.#sleep(name, connection)
     // The snapshot stands for events that a reader behind it still needs.
     if (isForNew && readers.some(({ places }) => isBehind(places.get(name) ?? null, cursor))) {
       connection.controller.abort()
@@ -127,10 +182,27 @@ export class SharedStream {
     }
   }
 
-  /** A busy task keeps the connection from a heartbeat that the reader of a quiet one needs. */
-  #beat(connection: Connection): void {
-    if (connection.hasBytes) for (const reader of this.#present(connection)) reader.write(': hb\n')
-    connection.hasBytes = false
+  #sleep(name: string, { ended }: Connection): void {
+    ended.add(name)
+    if (this.#named.delete(name)) {
+      this.#reconnect()
+      return
+    }
+    this.#asleep.add(name)
+    this.#sleepTimer ??= setTimeout(
+      () => {
+        this.#sleepTimer = null
+        this.wake([...this.#asleep])
+      },
+      this.#isWatched ? sleepMs.watched : sleepMs.unwatched,
+    )
+  }
+
+  /** A busy task keeps the connection from a heartbeat that the reader of a quiet one needs, and an ended task has no connection. */
+  #beat(): void {
+    const isAlive = this.#connection?.hasBytes ?? true
+    if (isAlive) for (const reader of this.#readers) if (this.#open.has(reader)) reader.write(': hb\n')
+    if (this.#connection) this.#connection.hasBytes = false
   }
 
   /** An error that names tasks is for their readers; the others go on without them. */
@@ -144,12 +216,12 @@ export class SharedStream {
       if (this.#open.has(reader)) reader.end(false)
       else reader.head(head)
     }
-    this.#connection = null
+    this.#close()
     if (this.#readers.size > 0) this.#reconnect()
   }
 
   #finish(connection: Connection, isBroken: boolean): void {
-    this.#connection = null
+    this.#close()
     for (const reader of this.#present(connection)) {
       this.#readers.delete(reader)
       reader.end(isBroken)
@@ -185,7 +257,7 @@ function earliest(readers: Iterable<Reader>): Places {
 function follows({ cursor, type }: Frame, place: Cursor | null): boolean {
   if (type === 'deleted') return true
   if (place === null) return false
-  return type === 'caught_up' || type === 'end' || type === '' ? !isBehind(place, cursor) : compareCursors(cursor, place) > 0
+  return type === 'caught_up' || type === '' ? !isBehind(place, cursor) : compareCursors(cursor, place) > 0
 }
 
 function isBehind(place: Cursor | null, cursor: Cursor): boolean {

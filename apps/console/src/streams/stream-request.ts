@@ -7,6 +7,10 @@ export type ToWorker = { places: [name: string, place: Cursor | null][]; isTagge
 
 export type FromWorker = { kind: 'head'; head: Head } | { kind: 'frame'; frame: string } | { kind: 'end'; isBroken: boolean }
 
+/** The worker sends it back. */
+export const ping = 'ping'
+export type Ping = typeof ping
+
 /** Null for a request that needs a connection of its own: a stream that ends with its task, or has another format. */
 export function sharedRequestOf(url: string, { headers, body }: RequestInit): ToWorker | null {
   const { pathname, searchParams } = new URL(url, location.origin)

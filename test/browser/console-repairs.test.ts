@@ -147,6 +147,20 @@ describe.skipIf(!chromium)('the page of a task', () => {
     )
   })
 
+  test('all of 600 messages are in the page, and are printed, whatever is in sight', async () => {
+    const { page, platform } = stage
+    const steps = Array.from({ length: 600 }, (_, index) => ({
+      full: { index, content: { type: 'text', text: `message ${index}\n\n`.repeat(8), format: 'markdown' } },
+    }))
+    const id = await ended({ steps })
+    await page.goto(`${platform.url}/tasks/${id}`)
+    await until('all of them are there', async () => (await page.getByRole('article').count()) === 600)
+    expect(await page.evaluate('window.find("message 3")')).toBe(true)
+    const pdf = await page.pdf({ format: 'A4' })
+    const pages = pdf.toString('latin1').match(/\/Type\s*\/Page\b(?!s)/g)?.length ?? 0
+    expect(pages).toBeGreaterThan(100)
+  })
+
   test('"Copy code" copies all of a long block, also while its end is not drawn', async () => {
     const { page, platform, context } = stage
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])

@@ -59,31 +59,59 @@ try {
   await lastShown(page, '[role=log] .prose', 'it can find')
   console.log(`the same, opened again: ${Math.round(performance.now() - reopenedAt)} ms, ${await page.locator('*').count()} elements`)
 
-  const id = await start({ steps: [] })
-  for (let turnNumber = 0; turnNumber < 20; turnNumber += 1) {
-    const steps = Array.from({ length: 500 }, (_, index) => ({
-      full: { index, content: { type: 'text', text: `message **${turnNumber * 500 + index}** of many`, format: 'markdown' } },
-    }))
-    await fetch(`${platform.url}/v1/tasks/${id}/turns`, json({ params: { steps } }))
-  }
-  await ended(id)
+  const two = await filled(4)
+  const shownAt = performance.now()
+  await page.goto(`${platform.url}/tasks/${two}`)
+  await lastShown(page, '[role=log] article', '1999')
+  console.log(`2,000 messages: the last one is shown after ${Math.round(performance.now() - shownAt)} ms`)
+  await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length >= 2_000, null, { polling: 'raf', timeout: 60_000 })
+  console.log(
+    `  and after ${Math.round(performance.now() - shownAt)} ms ${await page.getByRole('article').count()} are in the page: ${await page.locator('*').count()} elements, heap ${await heapOf(page)} MB`,
+  )
+  report(
+    `2,000 messages, and ${seconds * 200} deltas`,
+    await measured(page, async () => {
+      await fetch(`${platform.url}/v1/tasks/${two}/turns`, json({ params: { steps: words } }))
+      await untilConnection(page, 'Live')
+      await untilConnection(page, 'Up to date')
+    }),
+  )
+  report('2,000 messages, scrolling up', await scrolledUp(page))
+
+  const id = await filled(20)
   const openedAt = performance.now()
   await page.goto(`${platform.url}/tasks/${id}`)
   await lastShown(page, '[role=log] article', '9999')
   console.log(
     `10,000 messages: the last one is shown after ${Math.round(performance.now() - openedAt)} ms, ${await page.locator('*').count()} elements`,
   )
-  const scrolled = await measured(page, async () => {
-    await page.getByRole('log').hover()
-    for (let step = 0; step < 300; step += 1) await page.mouse.wheel(0, -1_200)
-  })
-  report('10,000 messages, scrolling up', scrolled)
+  report('10,000 messages, scrolling up', await scrolledUp(page))
   console.log(
     `  and then ${await page.locator('*').count()} elements, first message in the page: ${await page.getByRole('article').first().textContent()}`,
   )
 } finally {
   await browser.close()
   await platform.stop()
+}
+
+/** A task with turns of 500 messages each. */
+async function filled(turns: number): Promise<string> {
+  const id = await start({ steps: [] })
+  for (let turnNumber = 0; turnNumber < turns; turnNumber += 1) {
+    const steps = Array.from({ length: 500 }, (_, index) => ({
+      full: { index, content: { type: 'text', text: `message **${turnNumber * 500 + index}** of many`, format: 'markdown' } },
+    }))
+    await fetch(`${platform.url}/v1/tasks/${id}/turns`, json({ params: { steps } }))
+  }
+  await ended(id)
+  return id
+}
+
+function scrolledUp(page: Page): Promise<Figures> {
+  return measured(page, async () => {
+    await page.getByRole('log').hover()
+    for (let step = 0; step < 300; step += 1) await page.mouse.wheel(0, -1_200)
+  })
 }
 
 async function streamed(page: Page, params: object, query = ''): Promise<Figures> {

@@ -18,6 +18,8 @@ const WaitRow = lazy(async () => ({ default: (await import('../waits/wait-row.ts
 const ChildCard = lazy(async () => ({ default: (await import('./children/child-card.tsx')).ChildCard }))
 const KeptAttempts = lazy(async () => ({ default: (await import('./earlier/kept-attempts.tsx')).KeptAttempts }))
 
+const pageSize = 40
+
 export type TranscriptProps = {
   task: string
   /** For what is read from the server; null for the transcript as it was. */
@@ -69,7 +71,7 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     const row = goalKey === undefined ? null : scroller.current?.querySelector(`[data-row="${goalKey}"]`)?.firstElementChild
     row?.scrollIntoView({ block: 'center' })
   }, [goTo, goalKey])
-  const discarded = new Set<number | undefined>(turns.filter(({ status }) => status === 'discarded').map(({ number }) => number))
+  const discarded = turns.flatMap(({ status, number }) => (status === 'discarded' ? [number] : [])).join(' ')
   return (
     <div className="relative min-h-0 grow">
       <div
@@ -85,18 +87,9 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
           <div ref={topMark} />
           {(from > first || earlier.hasMore) && <p className="text-center text-xs text-faint">Earlier messages …</p>}
           {rows.length === 0 && !earlier.hasMore && placeholder}
-          {rows.map(row => {
-            const isDiscarded = discarded.has(turnNumberOf(row))
-            return (
-              <div
-                key={row.key}
-                data-row={row.key}
-                className={`${isDiscarded ? 'flex flex-col border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
-              >
-                <TranscriptRow {...{ row, task, handle, answer }} resend={isDiscarded ? null : resend} />
-              </div>
-            )
-          })}
+          {pagesOf(rows).map(page => (
+            <RowPage key={page.key} rows={page.rows} {...{ discarded, goalKey, task, handle, answer, resend }} />
+          ))}
           <div ref={bottomMark} />
         </div>
       </div>
@@ -113,6 +106,40 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     </div>
   )
 }
+
+type RowPageProps = Pick<TranscriptProps, 'task' | 'handle' | 'answer' | 'resend'> & {
+  rows: readonly Row[]
+  /** The numbers of discarded turns, as text, which is compared by its value. */
+  discarded: string
+  goalKey: string | undefined
+}
+
+/** What is far from the screen is in the page, and is not drawn. By pages, because the browser watches each of them whenever anything moves. */
+const RowPage = memo(
+  ({ rows, discarded, goalKey, task, handle, answer, resend }: RowPageProps) => {
+    const numbers = discarded.split(' ')
+    return (
+      <div className="row-page">
+        {rows.map(row => {
+          const isDiscarded = numbers.includes(String(turnNumberOf(row)))
+          return (
+            <div
+              key={row.key}
+              data-row={row.key}
+              className={`${isDiscarded ? 'flex flex-col border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
+            >
+              <TranscriptRow {...{ row, task, handle, answer }} resend={isDiscarded ? null : resend} />
+            </div>
+          )
+        })}
+      </div>
+    )
+  },
+  (before, after) =>
+    before.rows.length === after.rows.length &&
+    (['discarded', 'goalKey', 'handle', 'answer', 'resend'] as const).every(name => before[name] === after[name]) &&
+    before.rows.every((row, place) => row.key === after.rows[place]?.key && isSame(row, after.rows[place])),
+)
 
 const TranscriptRow = memo(
   ({ row, task, handle, answer, resend }: { row: Row } & Pick<TranscriptProps, 'task' | 'handle' | 'answer' | 'resend'>) => {
@@ -154,6 +181,24 @@ const TranscriptRow = memo(
 function holds(row: Row, index: number): boolean {
   if (row.kind === 'message') return row.message.index === index
   return row.kind === 'tool' && (row.request?.index === index || row.response?.index === index)
+}
+
+/** Pages of messages have fixed borders, so that a row stays in its page whatever is loaded before it. A row without a message is in that of the one before. */
+function pagesOf(rows: readonly Row[]): { key: number; rows: Row[] }[] {
+  const pages: { key: number; rows: Row[] }[] = []
+  for (const row of rows) {
+    const index = indexOf(row)
+    const key = index === null ? (pages.at(-1)?.key ?? -1) : Math.floor(index / pageSize)
+    const page = pages.at(-1)
+    if (page?.key === key) page.rows.push(row)
+    else pages.push({ key, rows: [row] })
+  }
+  return pages
+}
+
+function indexOf(row: Row): number | null {
+  if (row.kind === 'message') return row.message.index
+  return row.kind === 'tool' ? ((row.request ?? row.response)?.index ?? null) : null
 }
 
 /** Rows are made anew with each change; what they show is often the same. */

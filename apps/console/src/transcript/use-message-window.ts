@@ -1,5 +1,6 @@
 /**
- * Which of a task's messages are in the page: a few hundred around the visible ones, however many the task has.
+ * Which of a task's messages are in the page: the latest at once, and up to 2,000 when the browser has time, so that its own search, printing and screen
+ * readers have them. What is far from the screen is not drawn (`content-visibility`).
  *
  * While it follows, the window holds the latest messages and stays at the end, whatever grows. Scrolling up stops following; scrolling back down,
  * or `follow()`, starts it again. Near either edge the window moves on; the browser keeps in place what is being read.
@@ -9,7 +10,9 @@ import { flushSync } from 'react-dom'
 import { useStickToEnd } from '../shell/hooks/use-stick-to-end.ts'
 
 const step = 40
-const mostShown = 240
+const mostShown = 2_000
+/** How many the window grows by when the browser has time. */
+const grownAtOnce = 100
 
 export type MessageWindow = {
   from: number
@@ -37,9 +40,11 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
   const bottomMark = useRef<HTMLDivElement>(null)
   /** Null while it follows. */
   const [place, setPlace] = useState<{ from: number; to: number } | null>(null)
+  /** How many messages above the latest are in the page while it follows. */
+  const [above, setAbove] = useState(0)
   const isFollowing = place === null
   const latest = Math.max(first, Math.floor((end - step) / step) * step)
-  const from = place ? Math.max(first, Math.min(place.from, latest)) : latest
+  const from = Math.max(first, place ? Math.min(place.from, latest) : latest - above)
   const to = place ? Math.min(end, place.to) : end
   const now = { first, end, from, to, isFollowing, loadEarlier }
   const current = useRef(now)
@@ -82,6 +87,16 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
     }
   }, [from, to, first])
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each size of the window
+  useEffect(() => {
+    if (to - from >= mostShown || from === 0) return
+    return whenIdle(() => {
+      if (from - grownAtOnce < first) current.current.loadEarlier()
+      if (place) setPlace({ ...place, from: Math.max(0, from - grownAtOnce) })
+      else setAbove(latest - from + grownAtOnce)
+    })
+  }, [from, first, isFollowing])
+
   // Paper has no scroller: all that was loaded is printed. Back to the end afterwards, because the window is too large to stay.
   useEffect(() => {
     const before = () => flushSync(() => setPlace({ from: 0, to: Number.MAX_SAFE_INTEGER }))
@@ -100,4 +115,14 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
     letGo()
     setPlace({ from: Math.max(first, index - step), to: index + step >= end ? Number.MAX_SAFE_INTEGER : index + mostShown - step })
   }
+}
+
+/** Safari has no idle callback. */
+function whenIdle(work: () => void): () => void {
+  if (typeof requestIdleCallback !== 'function') {
+    const timer = setTimeout(work, 200)
+    return () => clearTimeout(timer)
+  }
+  const handle = requestIdleCallback(work)
+  return () => cancelIdleCallback(handle)
 }

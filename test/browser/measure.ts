@@ -64,7 +64,10 @@ try {
   await page.goto(`${platform.url}/tasks/${two}`)
   await lastShown(page, '[role=log] article', '1999')
   console.log(`2,000 messages: the last one is shown after ${Math.round(performance.now() - shownAt)} ms`)
-  await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length >= 2_000, null, { polling: 'raf', timeout: 60_000 })
+  await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length >= 2_000, null, {
+    polling: 'raf',
+    timeout: 60_000,
+  })
   console.log(
     `  and after ${Math.round(performance.now() - shownAt)} ms ${await page.getByRole('article').count()} are in the page: ${await page.locator('*').count()} elements, heap ${await heapOf(page)} MB`,
   )

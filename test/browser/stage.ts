@@ -35,7 +35,8 @@ export function useStage(options: PlatformOptions = {}): Stage {
   })
   beforeEach(async () => {
     stage.complaints = []
-    stage.context = await stage.browser.newContext({ viewport: { width: 1280, height: 800 } })
+    // Without animations: while a mark breathes, Chromium draws sixty frames a second. `console.test.ts` has them.
+    stage.context = await stage.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
     stage.page = await open()
   })
   afterEach(async () => {

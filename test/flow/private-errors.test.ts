@@ -28,12 +28,15 @@ const env = {
 
 let platform: Platform
 
-beforeAll(() => start())
+beforeAll(async () => {
+  platform = await startPlatform({ workers: 0, env })
+  await startWorker()
+})
 afterAll(() => platform.close())
 
-async function start(workerEnv: Record<string, string> = {}): Promise<void> {
-  platform = await startPlatform({ workers: 0, env })
-  await platform.startWorker({ AGENT_FILES: fileURLToPath(new URL('../support/agents/failing-agents.ts', import.meta.url)), ...workerEnv })
+async function startWorker(workerEnv: Record<string, string> = {}): Promise<void> {
+  const agents = fileURLToPath(new URL('../support/agents/failing-agents.ts', import.meta.url))
+  await platform.startWorker({ AGENT_FILES: agents, ...workerEnv })
 }
 
 describe.each([
@@ -91,6 +94,7 @@ describe.each([
 describe.each(['redis', 'http'])('a secret, with a worker over %s', transport => {
   const [canary, ofTurn] = [`canary-${randomUUID()}`, `canary-${randomUUID()}`]
   const received: string[] = []
+  const name = `kept over ${transport}`
   const client = () => createClient({ url: platform.url, key })
   let webhook: string
   let task: string
@@ -98,8 +102,8 @@ describe.each(['redis', 'http'])('a secret, with a worker over %s', transport =>
   const leaks = ['in a message', 'in a step', 'in a stream', 'in a tool', 'across the cut of a long error', 'in a response by hand']
 
   beforeAll(async () => {
-    await platform.close()
-    await start({ RIVULET_TRANSPORT: transport })
+    await Promise.all(platform.workers.map(worker => worker.kill('SIGTERM')))
+    await startWorker({ RIVULET_TRANSPORT: transport })
     const receiver = createServer(async (request, response) => {
       received.push(await text(request))
       response.end()
@@ -108,7 +112,7 @@ describe.each(['redis', 'http'])('a secret, with a worker over %s', transport =>
     const address = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
     webhook = (await client().webhooks.create({ url: address, events: ['task.created', 'turn.finished'] })).webhook.id
     const first = await client().tasks.create(
-      { agent: 'keeper', name: 'kept', input: 'one', secrets: { API_KEY: canary }, maxAttempts: 2 },
+      { agent: 'keeper', name, input: 'one', secrets: { API_KEY: canary }, maxAttempts: 2 },
       { idempotencyKey: randomUUID() },
     )
     task = first.id
@@ -190,10 +194,10 @@ describe.each(['redis', 'http'])('a secret, with a worker over %s', transport =>
   /** Requests of other protocols that continue the task. */
   function dialects(contextId: string): [path: string, body: object][] {
     const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'hi' }], contextId }
-    const params = { name: 'keeper', arguments: { message: 'hi', task: 'kept' } }
+    const params = { name: 'keeper', arguments: { message: 'hi', task: name } }
     return [
-      ['/openai/v1/chat/completions', { model: 'keeper', messages: [{ role: 'user', content: 'hi' }], metadata: { task: 'kept' } }],
-      ['/ag-ui/keeper', { threadId: 'kept', runId: randomUUID(), messages: [{ id: 'm', role: 'user', content: 'hi' }] }],
+      ['/openai/v1/chat/completions', { model: 'keeper', messages: [{ role: 'user', content: 'hi' }], metadata: { task: name } }],
+      ['/ag-ui/keeper', { threadId: name, runId: randomUUID(), messages: [{ id: 'm', role: 'user', content: 'hi' }] }],
       ['/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }],
       ['/a2a/keeper/message:send', { message }],
     ]

@@ -5,6 +5,7 @@ import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
+import { seedsUpTo } from '../support/seeds.ts'
 import { until } from '../support/until.ts'
 import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewers/viewer.ts'
 import type { Frame } from '../support/viewers/viewer-connection.ts'
@@ -144,7 +145,7 @@ describe('a Redis that forgets everything', () => {
     }
   })
 
-  test.each([1, 2, 3])('in the middle of streams: all end right, and no viewer misses an event silently (%i)', async seed => {
+  test.each(seedsUpTo(3))('in the middle of streams: all end right, and no viewer misses an event silently (%i)', async seed => {
     const random = seededRandom(seed)
     const tasks = await Promise.all(
       Array.from({ length: 6 }, async () => {
@@ -167,7 +168,7 @@ describe('a Redis that forgets everything', () => {
 
 // Only a server from PATH keeps an append-only file, and its data when it is killed.
 describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () => {
-  test.each([1, 2])('while viewers hold every cursor there was: each of them ends right (%i)', { timeout: 120_000 }, async seed => {
+  test.each(seedsUpTo(2))('while viewers hold every cursor there was: each of them ends right (%i)', async seed => {
     const random = seededRandom(seed)
     const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25)), say(1, 'end')], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))

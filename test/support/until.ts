@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export type Patience = {
   /** How long the condition may take on a machine that is busy with other tests. Default 60,000. */
   timeoutMs?: number
+  /** Default: a tenth of what it has waited, within 10 and 100, because each question takes the time of the processes it waits for. */
   intervalMs?: number
 }
 
@@ -11,13 +12,14 @@ export type Patience = {
 export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,
-  { timeoutMs = 60_000, intervalMs = 25 }: Patience = {},
+  { timeoutMs = 60_000, intervalMs }: Patience = {},
 ): Promise<T> {
-  const deadline = performance.now() + timeoutMs
+  const start = performance.now()
   for (;;) {
     const result = await ask()
     if (result) return result
-    if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
-    await sleep(intervalMs)
+    const waitedMs = performance.now() - start
+    if (waitedMs > timeoutMs) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
+    await sleep(intervalMs ?? Math.min(Math.max(waitedMs / 10, 10), 100))
   }
 }

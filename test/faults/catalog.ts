@@ -112,7 +112,7 @@ export const faults: readonly Fault[] = [
   { name: 'a log is opened anew for longer than a lease', tests: ['apps/api/src/store/turns/leases.test.ts', ...demand('redis')] },
   {
     name: 'a time of a schedule comes again, because the clock was set back',
-    tests: ['apps/api/src/store/schedules/run-schedule.test.ts'],
+    tests: ['apps/api/src/store/schedules/run-schedule.test.ts', ...demand('schedules')],
   },
   { name: 'a task is deleted right after its end', tests: ['apps/api/src/store/feed/deliveries.test.ts', ...demand('requests-at-once')] },
   {
@@ -120,7 +120,7 @@ export const faults: readonly Fault[] = [
     tests: ['apps/api/src/store/children/child-ends.test.ts', ...demand('requests-at-once')],
   },
   { name: 'two rewinds at once', tests: ['apps/api/src/turns/turn-announcing.test.ts', ...demand('requests-at-once')] },
-  { name: 'the clock of Postgres is set while turns run and wait', tests: flow('postgres-clock') },
+  { name: 'the clock of Postgres is set while turns run and wait', tests: [...flow('postgres-clock'), ...demand('postgres-clock')] },
   { name: 'a schedule is created and triggered twice under one key', tests: [...flow('schedules'), ...demand('requests-at-once')] },
   {
     name: 'connections to Redis break while viewers connect',

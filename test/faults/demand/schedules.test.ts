@@ -1,6 +1,6 @@
 /**
- * Schedules over a day on which clocks change, at two APIs that are killed and restarted all the time: each time runs exactly once. Postgres' clock decides
- * what is due, so the test has a `now()` of its own in the database and moves it.
+ * Schedules over a day on which clocks change, and with a clock that is set back, at two APIs that are killed and restarted all the time: each time runs
+ * exactly once. Postgres' clock decides what is due, so the test has a `now()` of its own in the database and moves it.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ownClockOf, type SetClock } from '../../support/engines/postgres-clock.ts'
@@ -45,13 +45,7 @@ test.each(days)('on the day on which clocks go %s, each time runs once', { timeo
     daily: await send('POST', '/v1/schedules', { ...schedule, cron: '30 2 * * *' }),
   }
   const last = Date.parse(daily[1])
-  for (let step = 1; ; step += 1) {
-    const next = await nextTime()
-    if (next.getTime() > last) break
-    await setNow(next)
-    if (step % 3 === 0) await platform.apis.findLast(({ url }) => url === urls[1])?.kill('SIGKILL')
-    await until('what was due has run', async () => (await nextTime()) > next, { timeoutMs: 60_000 })
-  }
+  await runUntil(last)
   const start = Date.parse(from) + hour / 2
   const hours = Array.from({ length: Math.floor((last - start) / hour) + 1 }, (_, i) => new Date(start + i * hour))
   expect(await runsOf(made.hourly.schedule.id)).toEqual(hours.map(at => at.toISOString()))
@@ -59,6 +53,37 @@ test.each(days)('on the day on which clocks go %s, each time runs once', { timeo
   expect(platform.apis.filter(api => api.hasExited()).length).toBeGreaterThan(10)
   for (const { schedule: one } of Object.values(made)) await send('DELETE', `/v1/schedules/${one.id}`)
 })
+
+test('a schedule that is resumed after the clock was set back runs no time twice', { timeout: 600_000 }, async () => {
+  const from = Date.parse('2028-01-10T00:30:00Z')
+  await setNow(new Date(from))
+  await send('POST', '/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
+  const metadata = { schedule: 'that is resumed' }
+  const { schedule } = await send('POST', '/v1/schedules', { agent: 'idle', cron: '0 * * * *', input: 'go', overlap: 'queue', metadata })
+  await runUntil(from + 6 * hour)
+  for (let round = 0; round < 3; round += 1) {
+    await send('POST', `/v1/schedules/${schedule.id}/pause`)
+    await setNow(new Date(from + 1_000))
+    await send('POST', `/v1/schedules/${schedule.id}/resume`)
+    expect((await nextTime()).getTime()).toBe(from + hour / 2)
+    await runUntil(from + (8 + 2 * round) * hour)
+  }
+  const times = Array.from({ length: 12 }, (_, i) => new Date(from + hour / 2 + i * hour).toISOString())
+  expect(await runsOf(schedule.id)).toEqual(times)
+  const { rows } = await platform.pg.query('select count(*)::int as created from tasks where metadata @> $1', [metadata])
+  expect(rows).toEqual([{ created: times.length }])
+})
+
+/** Sets the clock to each next time, up to the last, while the second API is killed now and then. */
+async function runUntil(last: number): Promise<void> {
+  for (let step = 1; ; step += 1) {
+    const next = await nextTime()
+    if (next.getTime() > last) return
+    await setNow(next)
+    if (step % 3 === 0) await platform.apis.findLast(({ url }) => url === urls[1])?.kill('SIGKILL')
+    await until('what was due has run', async () => (await nextTime()) > next, { timeoutMs: 60_000 })
+  }
+}
 
 /** In the order of their times. Each has a task of its own, which no other run has. */
 async function runsOf(schedule: string): Promise<string[]> {

@@ -57,6 +57,8 @@ test('Agentex: every way to stream gives messages with their own index, and a fu
   const updates = events.flatMap(createTaskMessageUpdates())
   const full = updates.filter(({ type }) => type === 'full').map(({ index }) => index)
   expect(full).toEqual([2, 3, 4, 5])
+  const shapes = messages.map(({ index }) => [...new Set(updates.filter(update => update.index === index).map(({ type }) => type))].join())
+  expect(shapes).toEqual(['start,delta,done', 'start,delta,done', 'start,delta,full', 'full', 'full', 'full'])
   for (const index of full) expect(updates.findLast(update => update.index === index)?.type).toBe('full')
   expect(messages.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5])
   expect(messages.map(({ content }) => content)).toMatchObject([

@@ -51,7 +51,7 @@ export function keyOf(request: FastifyRequest, body: unknown = request.body): Id
   const key = request.headers['idempotency-key']
   if (key === undefined) return null
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key must be 1 to 255 printable ASCII characters')
+    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key must be 1 to 255 printable ASCII characters without spaces')
   }
   const { method, routeOptions, params, query, principal } = request
   // The route and its parameters, not the URL: an id by capitals is the same id.

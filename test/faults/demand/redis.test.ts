@@ -130,6 +130,10 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
       statuses.push(response.status)
       leaving.abort()
     }
+    await bench.server.client.config('RESETSTAT')
+    // Late replies, so that viewers subscribe while the API still waits for the first replies on its new connection.
+    bench.redis.slow({ latencyMs: 8 })
+    onTestFinished(bench.redis.up)
     for (let round = 0; round < 20; round += 1) {
       bench.redis.reset()
       // One after the other, so that some come at the moment at which the API subscribes anew.
@@ -141,6 +145,9 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     await Promise.all(opened)
     expect(statuses.filter(status => status !== 200 && status !== 503)).toEqual([])
     expect(statuses).toContain(200)
+    // Redis rejects a command that is not for subscribers, and the API closes the connection of all its viewers for that.
+    const rejections = (await bench.server.client.info('commandstats')).matchAll(/^cmdstat_(\w+):.*rejected_calls=([1-9]\d*)/gm)
+    expect(Array.from(rejections, ([, command, count]) => `${command} ${count}`)).toEqual([])
   })
 
   test('may evict keys: an API that uses it is not ready', async () => {

@@ -136,11 +136,33 @@ class Turns(unittest.IsolatedAsyncioTestCase):
         calls = RecordingCalls()
         running = RunningTurn(beside, claim_of("beside"), calls)
         ran = asyncio.create_task(running.run())
-        await until(lambda: running.turn.waiting == 1)
+        await until(lambda: running.turn._waits.waiting == 1)
         calls.answers["go"] = {"name": "go", "status": "answered", "answer": {"action": "accept"}}
-        running.turn.answered()
+        running.turn._waits.answered()
         self.assertEqual(await ran, "completed")
         self.assertEqual(got, ["accept"])
+
+    async def test_a_turn_parks_when_the_last_of_its_questions_is_open(self):
+        gate = asyncio.Event()
+
+        class GatedCalls(RecordingCalls):
+            async def post(self, call, body):
+                if call == "ask" and body["waits"][0]["name"] == "late":
+                    await gate.wait()
+                return await super().post(call, body)
+
+        @agent("both")
+        async def both(turn):
+            await asyncio.gather(turn.ask("early", "May I?"), turn.ask("late", "May I?"))
+
+        calls = GatedCalls()
+        running = RunningTurn(both, claim_of("both"), calls)
+        ran = asyncio.create_task(running.run())
+        await until(lambda: running.turn._waits.waiting == 1)
+        self.assertEqual(calls.of("park"), [])
+        gate.set()
+        self.assertEqual(await ran, "parked")
+        self.assertEqual((len(calls.of("ask")), len(calls.of("park"))), (2, 1))
 
     async def test_parallel_steps_keep_their_own_messages(self):
         @agent("parallel")

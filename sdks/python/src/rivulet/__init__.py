@@ -2,9 +2,11 @@
 from .agent import Agent, agent
 from .client import Client, Event, Result, text_of
 from .errors import RivuletError
+from .messages import Message, Sent
 from .testing import TestTurn, test_turn
-from .turn import Answer, Child, Message, Sent, Turn
+from .turn import Turn
 from .updates import DeltaAccumulator, custom, delta, done, full, start, text, tool_request, tool_response
+from .waits import Answer, Child
 from .worker import JsonFormatter, Worker, run
 
 __all__ = [

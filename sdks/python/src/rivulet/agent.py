@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .errors import RivuletError, detail_of, failure_of
-from .turn import Calls, Places, Turn, iterate
+from .messages import Places, iterate
+from .turn import Calls, Turn
 from .updates import given
 from .writer import TurnLost
 
@@ -113,7 +114,7 @@ class RunningTurn:
             if error is not None:
                 self._log.warning("turn failed", exc_info=error)
                 outcome = {"status": "failed", "error": failure_of(error), **detail_of(error)}
-            used = {"usage": self.turn.used} if self.turn.used else {}
+            used = {"usage": self.turn._budget.used} if self.turn._budget.used else {}
             body = {**self.held, "last": self.turn._writer.last, **outcome, **used}
             result = await self._calls.post("finish", body)
             if result["result"] != "gap":

@@ -16,7 +16,8 @@ from typing import Any, AsyncIterable, Callable
 
 from . import updates
 from .agent import Agent
-from .turn import Message, Places, Turn, iterate
+from .messages import Message, Places, iterate
+from .turn import Turn
 from .updates import Content, DeltaAccumulator, Update
 
 __all__ = [

@@ -111,13 +111,13 @@ class Worker:
             began = time.monotonic()
             # The newest claim of each turn.
             sent = {running.held["turn"]: running for running, _ in self._running.values()}
-            turns = [{**running.held, "waiting": running.turn.waiting} for running in sent.values()]
+            turns = [{**running.held, "waiting": running.turn._waits.waiting} for running in sent.values()]
             news = await self._calls.post("heartbeat", {"worker": self.id, "turns": turns, "waitMs": min(poll_ms, every_ms)})
             for turn, running in sent.items():
                 if turn in news["lost"]:
                     running.end("canceled" if turn in news["canceled"] else "lost")
                 elif turn in news["answered"]:
-                    running.turn.answered()
+                    running.turn._waits.answered()
             # A turn that is lost stays in the reply until it has ended here, and one with an answer until it has read it.
             if (news["lost"] or news["answered"]) and time.monotonic() - began < 0.05:
                 await asyncio.sleep(0.05)

@@ -137,7 +137,7 @@ describe.skipIf(!hasPython)('[needs python3] the package for Python', () => {
   test('stores and reads files', async () => {
     await startWorker()
     const { task } = await platform.client.finishedTask({ agent: 'py-files', input: 'hello' })
-    expect(await textsOf(task.id)).toEqual(['bytes none'])
+    expect(await textsOf(task.id)).toEqual(['ä.txt bytes none'])
   })
 
   test('cancels the handler of a canceled turn', async () => {
@@ -201,6 +201,23 @@ describe.skipIf(!hasPython)('[needs python3] the package for Python', () => {
     expect(answered.status).toBe(200)
     expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
     expect(await textsOf(task.id)).toEqual(['accept'])
+  })
+
+  test('takes inputs that join the turn, and a later attempt takes them in the same place', async () => {
+    const worker = await startWorker()
+    const { task } = await platform.client.createTask({ agent: 'py-take', input: 'hello' })
+    await until('the turn has begun', async () => worker.said.includes('begun 1'))
+    await platform.client.addTurn(task.id, { input: 'and this', ifBusy: 'inject' })
+    const { turns } = await platform.client.waitForEnd(task.id)
+    expect(turns).toMatchObject([{ status: 'completed', attempt: 2 }, { joinedTo: 1 }])
+    expect(await textsOf(task.id)).toEqual(['begun', 'joined and this'])
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('uploads and downloads files, sends signals, and follows the feed', async () => {
+    await startWorker()
+    // If a check fails, the call rejects with the output of the script.
+    await promisify(execFile)('python3', [pathOf('../support/python/calls.py')], { env: environment(platform.url) })
   })
 
   test('keeps what it promises without a platform', async () => {

@@ -108,10 +108,31 @@ async def slow(turn):
         raise
 
 
+@agent("py-signal")
+async def signaled(turn):
+    await turn.send(f"got {await turn.wait_for('ready')}")
+
+
+@agent("py-take")
+async def take(turn):
+    await turn.send("begun")
+    say(f"begun {turn.attempt}")
+    attempts = 0
+    while True:
+        attempts += 1
+        joined = await turn.take_inputs(f"inputs {attempts}")
+        if joined:
+            break
+        await asyncio.sleep(0.02)
+    if turn.attempt == 1:
+        raise RivuletError("agent_error", "the first attempt fails")
+    await turn.send(f"joined {joined[0]['text']}")
+
+
 @agent("py-files")
 async def files(turn):
-    file = await turn.files.store(b"bytes", "a.txt", "text/plain")
-    await turn.send((await turn.files.read(file["id"])).decode() + " " + turn.secrets.get("TOKEN", "none"))
+    file = await turn.files.store(b"bytes", "ä.txt", "text/plain")
+    await turn.send(f"{file['name']} {(await turn.files.read(file['id'])).decode()} " + turn.secrets.get("TOKEN", "none"))
 
 
-rivulet.run(generator, auto, manual, retry, wait, beside, parent, slow, files, drain_seconds=float(sys.argv[1]))
+rivulet.run(generator, auto, manual, retry, wait, beside, parent, slow, signaled, take, files, drain_seconds=float(sys.argv[1]))

@@ -2,13 +2,14 @@
 import asyncio
 import contextlib
 import http.server
+import json
 import socket
 import threading
 import unittest
 import uuid
 from unittest import mock
 
-from rivulet import Client, RivuletError, agent, delta, done, test_turn
+from rivulet import Client, RivuletError, agent, delta, done, test_turn, text
 from rivulet import writer as writer_module
 from rivulet.agent import RunningTurn
 from rivulet.testing import MemoryCalls, TestTurn
@@ -35,6 +36,9 @@ class RecordingCalls(MemoryCalls):
         self.posts = []
         self.answers = {}
         self.refused = None
+        self.inputs = []
+        self.results = []
+        self.claimed = []
 
     def of(self, call):
         return [body for name, body in self.posts if name == call]
@@ -49,7 +53,14 @@ class RecordingCalls(MemoryCalls):
             await asyncio.sleep(0.01)
             return {"lost": [], "canceled": [], "answered": []}
         if call == "claim":
+            if self.claimed:
+                return {"turns": self.claimed.pop(0)(body["claimId"])}
             await asyncio.Event().wait()
+        if call == "append" and self.results:
+            return {"results": [self.results.pop(0)]}
+        if call == "take":
+            first, last = body["after"], body.get("upTo", 99)
+            return {"joined": [one for one in self.inputs if first < one["turn"] <= last]}
         return await super().post(call, body)
 
     async def get(self, path, turn):
@@ -186,6 +197,77 @@ class Turns(unittest.IsolatedAsyncioTestCase):
         texts = {body["name"]: [message["content"]["text"] for message in body["messages"]] for body in calls.of("step")}
         self.assertEqual(texts, {"a": ["a", "a"], "b": ["b", "b"], "c": ["c", "c"]})
 
+    async def test_an_append_that_is_unavailable_is_sent_again(self):
+        @agent("plain")
+        async def plain(turn):
+            await turn.send("hello")
+
+        calls = RecordingCalls()
+        calls.results = [{"result": "unavailable", "next": 1}] * 2
+        self.assertEqual(await RunningTurn(plain, claim_of("plain"), calls).run(), "completed")
+        appends = calls.of("append")
+        self.assertEqual(len(appends), 3)
+        self.assertEqual([body["appends"][0] for body in appends], [appends[0]["appends"][0]] * 3)
+
+    async def test_a_long_output_is_sent_in_several_calls(self):
+        whole = "ä" * 300_000
+
+        @agent("long")
+        async def long(turn):
+            async with turn.message() as message:
+                await message.append(whole)
+            for _ in range(400):
+                await turn.send("x")
+
+        calls = RecordingCalls()
+        self.assertEqual(await RunningTurn(long, claim_of("long"), calls).run(), "completed")
+        appends = [body["appends"][0] for body in calls.of("append")]
+        for append in appends:
+            self.assertLessEqual(len(json.dumps(append)), 1_100_000)
+            self.assertLessEqual(len(append["updates"]), 150)
+        updates = [update for append in appends for update in append["updates"]]
+        self.assertEqual("".join(update["delta"]["text"] for update in updates if update["type"] == "delta"), whole)
+        self.assertEqual(len(updates), 402 + 5)
+
+    async def test_inputs_join_the_turn_where_they_were_taken_before(self):
+        taken = []
+
+        @agent("taking")
+        async def taking(turn):
+            taken.append([[content["text"] for content in await turn.take_inputs(name)] for name in ("first", "second", None)])
+
+        calls = RecordingCalls()
+        calls.inputs = [{"turn": 2, "inputs": [text("two")]}, {"turn": 3, "inputs": [text("three")]}]
+        steps = [{"name": "first", "result": []}, {"name": "second", "result": [2]}]
+        self.assertEqual(await RunningTurn(taking, claim_of("taking", steps=steps), calls).run(), "completed")
+        self.assertEqual(taken, [[[], ["two"], ["three"]]])
+        joins = [update for body in calls.of("append") for update in body["appends"][0]["updates"]]
+        self.assertEqual([(one["type"], one["turn"]) for one in joins], [("join", 2), ("join", 3)])
+
+    async def test_inputs_cannot_be_taken_in_a_step(self):
+        @agent("within")
+        async def within(turn):
+            await turn.step("work", turn.take_inputs)
+
+        turn = await test_turn(within)
+        self.assertEqual((turn.status, turn.error["code"]), ("failed", "bad_call"))
+
+    async def test_a_turn_counts_down_its_budget_by_itself(self):
+        prices = {"m": {"input": 1, "output": 10, "cachedInput": 0.5}}
+
+        @agent("counting")
+        async def counting(turn):
+            await turn.step("one", lambda: turn.usage({"inputTokens": 1_000_000, "cacheReadTokens": 500_000}, "m-2026-01-01"))
+            await turn.step("two", lambda: None)
+            async with turn.message() as message:
+                await message.finish(usage={"outputTokens": 30_000}, response={"model": "m"})
+            await turn.step("three", lambda: None)
+
+        for budget, stored in (({"usd": 1.06, "prices": prices}, 3), ({"usd": 1.04, "prices": prices}, 2), ({"tokens": 1_000_000}, 1), ({}, 3)):
+            calls = RecordingCalls()
+            end = await RunningTurn(counting, claim_of("counting", budget=budget), calls).run()
+            self.assertEqual((budget, len(calls.of("step")), end), (budget, stored, "completed" if stored == 3 else "failed"))
+
     async def test_a_used_budget_ends_the_turn_before_its_next_step(self):
         @agent("costly")
         async def costly(turn):
@@ -222,10 +304,31 @@ class Workers(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(begun, [1])
         gate.set()
         await until(lambda: begun == [1, 2])
-        self.assertEqual(list(worker._running), [second["claim"]])
+        self.assertEqual(list(worker._running), [("turn", second["claim"])])
         await worker._release()
         self.assertEqual(worker._calls.of("release")[0]["claim"], second["claim"])
         beating.cancel()
+
+    async def test_each_claim_has_an_id_that_its_turns_share(self):
+        begun = []
+
+        @agent("shared")
+        async def shared(turn):
+            begun.append(turn.task["id"])
+
+        def turns_of(claim_id):
+            return [claim_of("shared", turn=f"turn {claim_id} {n}", claim=claim_id, task={"id": n}) for n in (1, 2)]
+
+        worker = Worker([shared])
+        worker._calls = RecordingCalls()
+        worker._calls.claimed = [turns_of, turns_of]
+        claiming = asyncio.create_task(worker._claim(10))
+        await until(lambda: len(worker._calls.of("finish")) == 4)
+        self.assertEqual(sorted(begun), [1, 1, 2, 2])
+        ids = [body["claimId"] for body in worker._calls.of("claim")]
+        self.assertEqual(len(set(ids)), 3)
+        await until(lambda: not worker._running)
+        claiming.cancel()
 
     async def test_a_worker_whose_calls_are_refused_releases_its_turns(self):
         for call in ("claim", "heartbeat"):

@@ -97,7 +97,8 @@ class Client:
         """The changes of all tasks, for ever."""
         async with contextlib.aclosing(self._events("/v1/feed" + (f"?{urlencode(filters)}" if filters else ""), after)) as events:
             async for event in events:
-                yield event
+                if event.type != "open":
+                    yield event
 
     async def send(self, task: str, input: Any, **more: Any) -> dict[str, Any]:
         return (await self._post(f"/v1/tasks/{task}/turns", {"input": input, **more}))["turn"]
@@ -114,7 +115,7 @@ class Client:
     async def upload(self, content: bytes, name: str | None = None, mime_type: str = "application/octet-stream") -> dict[str, Any]:
         headers = {"content-type": mime_type, "idempotency-key": str(uuid.uuid4())}
         if name is not None:
-            headers["content-disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+            headers["x-filename"] = f"UTF-8''{quote(name, safe='')}"
         reply = await self._http.request("POST", "/v1/files", content, headers, 300)
         return json.loads(reply[2])["file"]
 

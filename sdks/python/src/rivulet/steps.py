@@ -113,7 +113,7 @@ class Steps:
             how = {name: message[name] for name in ("status", "stopReason", "usage", "response", "error") if name in message}
             author = message.get("author")
             await self._turn._write(start(index, message["content"], message.get("metadata"), None if author == "agent" else author))
-            await self._turn._write(done(index, **how))
+            await self._turn._write(done(index, **how), is_repeated=True)
         return memory.get("result")
 
 

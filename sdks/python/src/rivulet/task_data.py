@@ -41,7 +41,7 @@ class Files:
         """Stores a file of the task, and returns it with its `id`."""
         headers = {"content-type": mime_type}
         if name is not None:
-            headers["content-disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+            headers["x-filename"] = f"UTF-8''{quote(name, safe='')}"
         return (await self._turn._calls.store_file(content, headers, self._turn._held))["file"]
 
 

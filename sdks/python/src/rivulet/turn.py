@@ -15,7 +15,7 @@ from typing import Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Itera
 from .budget import Budget
 from .errors import RivuletError, failure_of
 from .messages import Message, Places, Sent, iterate
-from .steps import Steps
+from .steps import Steps, current_step
 from .task_data import Files, State
 from .updates import Content, Update, as_content, custom, done, full, given, start
 from .waits import Answer, Child, Waits
@@ -41,6 +41,8 @@ class Turn:
         self._held = {name: claim[name] for name in ("turn", "claim", "epoch")}
         self._writer = TurnWriter(self._held, claim["kept"], self._append, lambda: over("lost"))
         self._openers: dict[int, asyncio.Task[Any] | None] = {}
+        # The number of the last turn that joined this one.
+        self._joined = 0
         # Set whenever something ends that keeps the turn from parking.
         self._changed = asyncio.Event()
         self._steps = Steps(self, claim["steps"])
@@ -112,6 +114,7 @@ class Turn:
         """Counts usage that no message carries."""
         record = {"id": str(uuid.uuid4()), "usage": used, **given(model=model)}
         self._budget.count(used)
+        self._budget.spend(used, model)
         if not self._steps.note_usage(record):
             self._budget.learn(await self._calls.post("usage", {**self._names_of_turn(), "records": [record]}))
 
@@ -160,8 +163,37 @@ class Turn:
         }
         return await self._waits.spawn(wanted)
 
-    async def _write(self, update: Update) -> range:
+    async def take_inputs(self, name: str | None = None) -> list[Content]:
+        """
+        Inputs that came meanwhile and want to join the turn; they become messages of it. With a name, the place where they were taken is stored as a step, so
+        that a later run of the handler gets the same ones there; without a name, it gets them at its first chance.
+        """
+        if current_step.get() is not None:
+            raise RivuletError("bad_call", "A turn cannot take inputs inside a step: a step is stored when it ends, so take them outside")
+        fresh: list[dict[str, Any]] | None = None
+
+        async def take() -> list[int]:
+            nonlocal fresh
+            fresh = await self._take(self._joined)
+            return [one["turn"] for one in fresh]
+
+        numbers = await (take() if name is None else self.step(name, take))
+        joined = fresh if fresh is not None else await self._take(self._joined, max(numbers)) if numbers else []
+        for one in joined:
+            self._joined = one["turn"]
+            await self._write({"type": "join", **one})
+        return [content for one in joined for content in one["inputs"]]
+
+    async def _take(self, after: int, up_to: int | None = None) -> list[dict[str, Any]]:
+        found = await self._calls.post("take", {**self._held, "after": after, **given(upTo=up_to)})
+        if found["joined"] is None:
+            await self._settled("take", {"result": "superseded"}, "")
+        return [{"turn": one["turn"], "inputs": one["inputs"]} for one in found["joined"]]
+
+    async def _write(self, update: Update, is_repeated: bool = False) -> range:
         opened = self._writer.put(update)
+        if "usage" in update and not is_repeated and update["index"] >= self._writer.kept:
+            self._budget.spend(update["usage"], update.get("response", {}).get("model"))
         self._openers.update(dict.fromkeys(opened, asyncio.current_task()))
         self._steps.note_messages(opened)
         self._changed.set()

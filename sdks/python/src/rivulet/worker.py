@@ -64,8 +64,8 @@ class Worker:
         self._concurrency = concurrency
         self._drain_seconds = drain_seconds
         self._version = version
-        # By claim, because a turn that parks may be claimed again before its old run has ended.
-        self._running: dict[str, tuple[RunningTurn, asyncio.Task[None]]] = {}
+        # By turn and claim: a turn that parks may be claimed again before its old run has ended, and the turns of one call share their claim.
+        self._running: dict[tuple[str, str], tuple[RunningTurn, asyncio.Task[None]]] = {}
         self._logs_again_at = 0.0
         self._stopping = asyncio.Event()
         self._freed = asyncio.Event()
@@ -130,7 +130,8 @@ class Worker:
                 self._freed.clear()
                 await self._freed.wait()
                 continue
-            body = {"worker": self.id, "agents": names, "max": min(free, 100), "waitMs": wait_ms}
+            # If the reply is lost, the call that is repeated gets the same turns.
+            body = {"worker": self.id, "agents": names, "max": min(free, 100), "waitMs": wait_ms, "claimId": str(uuid.uuid4())}
             try:
                 turns = (await self._calls.post("claim", body))["turns"]
             except RivuletError as error:
@@ -146,7 +147,7 @@ class Worker:
         before = [(other, task) for other, task in self._running.values() if other.held["turn"] == claim["turn"]]
         for other, _ in before:
             other.end("lost")
-        self._running[claim["claim"]] = (running, asyncio.create_task(self._run(running, [task for _, task in before])))
+        self._running[claim["turn"], claim["claim"]] = (running, asyncio.create_task(self._run(running, [task for _, task in before])))
 
     async def _run(self, running: RunningTurn, before: list[asyncio.Task[None]]) -> None:
         try:
@@ -158,7 +159,7 @@ class Worker:
         except Exception:
             logger.exception("could not finish the turn")
         finally:
-            self._running.pop(running.held["claim"], None)
+            self._running.pop((running.held["turn"], running.held["claim"]), None)
             self._freed.set()
 
     async def _drain(self, claiming: asyncio.Task[None]) -> None:

@@ -7,13 +7,18 @@ number, so a call that is repeated writes nothing twice. All updates of the turn
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any, Awaitable, Callable
 
 from .errors import RivuletError
 from .updates import DeltaAccumulator, Update, delta, empty_content, start
 
 max_unsent = 1024 * 1024
-max_together = 200
+# An API takes 1,000 JSON values in a call, or more, and an update has about six.
+max_together = 150
+# Half of what an API takes in a call by default. An update that is larger goes by itself.
+max_call_bytes = 1024 * 1024
+max_delta_length = 64 * 1024
 Append = Callable[[dict[str, Any], int, list[Update]], Awaitable[dict[str, Any]]]
 
 
@@ -96,10 +101,10 @@ class TurnWriter:
         if kind == "delta" and not (update["delta"].get("text", "-") and update["delta"].get("bytes", "-")):
             return []
         if kind == "delta" and index == self.next_index:
-            return [start(index, empty_content(update["delta"]["type"])), update]
+            return [start(index, empty_content(update["delta"]["type"])), *pieces_of(update)]
         if kind == "done" and index >= self.next_index:
             return []
-        return [update]
+        return pieces_of(update)
 
     def _fold(self, update: Update) -> None:
         kind, index = update["type"], update.get("index")
@@ -131,7 +136,7 @@ class TurnWriter:
         # What a turn said beside its messages before it parked was said then.
         if update["type"] == "custom" and self.next_index < self.kept:
             return
-        size = len(str(update))
+        size = len(json.dumps(update))
         merged = self._merged(update)
         if merged is not None:
             self._updates[-1] = merged
@@ -161,18 +166,32 @@ class TurnWriter:
         try:
             # What the agent says in the same tick travels together.
             await asyncio.sleep(0)
+            failures = 0
             while self._acknowledged < len(self._updates) and self._error is None:
                 first = self._acknowledged + 1
-                batch = self._updates[first - 1 : first - 1 + max_together]
+                batch = self._batch(first - 1)
                 self._frozen = max(self._frozen, first - 1 + len(batch))
-                self._settle(await self._append(self.held, first, batch), first, batch)
+                result = await self._append(self.held, first, batch)
+                if result["result"] == "unavailable":
+                    failures += 1
+                    await asyncio.sleep(min(2, 0.1 * 2**failures))
+                    continue
+                failures = 0
+                self._settle(result)
         except BaseException as error:
             self.stop(error)
         finally:
             self._sending = None
             self._progress.set()
 
-    def _settle(self, result: dict[str, Any], first: int, batch: list[Update]) -> None:
+    def _batch(self, begin: int) -> list[Update]:
+        end, size = begin, 0
+        while end < min(len(self._updates), begin + max_together) and (end == begin or size + self._sizes[end] <= max_call_bytes):
+            size += self._sizes[end]
+            end += 1
+        return self._updates[begin:end]
+
+    def _settle(self, result: dict[str, Any]) -> None:
         kind = result["result"]
         if kind in ("ok", "duplicate"):
             self._acknowledged = result["next"] - 1
@@ -192,3 +211,12 @@ class TurnWriter:
         self._progress.clear()
         self._send()
         await self._progress.wait()
+
+
+def pieces_of(update: Update) -> list[Update]:
+    """A long text is sent in several deltas, so that a call keeps its size."""
+    addition = update.get("delta", {})
+    text = addition.get("text", "") if update["type"] == "delta" else ""
+    if len(text) <= max_delta_length:
+        return [update]
+    return [delta(update["index"], {**addition, "text": text[at : at + max_delta_length]}) for at in range(0, len(text), max_delta_length)]

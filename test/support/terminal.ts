@@ -14,7 +14,7 @@ import { until } from './until.ts'
 export const cli = fileURLToPath(new URL('../../apps/cli/bin/rivulet.mjs', import.meta.url))
 
 /** Commands that start other processes, or need the checkout around them. The others are run from one file, because it is loaded in a fifth of the time. */
-const starters = new Set(['start', 'dev', 'worker', 'init', 'build', 'doctor', 'migrate'])
+const starters = new Set(['start', 'dev', 'worker', 'init', 'build', 'conform', 'doctor', 'migrate'])
 
 /** The arguments for Node that run this command line. */
 export function cliArguments(args: readonly string[]): string[] {

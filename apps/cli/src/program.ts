@@ -5,6 +5,7 @@ import { addAuditCommand } from './commands/audit.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addLimitsCommands } from './commands/limits.ts'
 import { addBuildCommand } from './commands/platform/build.ts'
+import { addConformCommand } from './commands/platform/conform.ts'
 import { addDoctorCommand } from './commands/platform/doctor.ts'
 import { addInitCommand } from './commands/platform/init.ts'
 import { addMigrateCommand } from './commands/platform/migrate.ts'
@@ -62,6 +63,7 @@ const commands = [
   addWaitsCommands,
   addAgentsCommand,
   addWorkersCommands,
+  addConformCommand,
   addDoctorCommand,
   addInitCommand,
   addMigrateCommand,

@@ -1,12 +1,7 @@
 /** A platform for the tests of a project: real engines, API and worker on a free port, with data in a temporary folder. */
-
-import { once } from 'node:events'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type AgentDefinition, createWorker, type Logger } from '@rivulet/worker'
-import { type Platform, startPlatform, type WorkerPlace } from '../platform/platform.ts'
+import type { WorkerPlace } from '../platform/platform.ts'
+import { startTemporaryPlatform } from '../platform/temporary-platform.ts'
 
 export type TestPlatform = { url: string; stop(): Promise<void> }
 
@@ -28,48 +23,19 @@ export async function startTestPlatform({
   environment,
   readyMs = 60_000,
 }: TestPlatformOptions): Promise<TestPlatform> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'rivulet-'))
-  // Postgres runs as another user when this is root.
-  chmodSync(dataDir, 0o755)
-  const lines: string[] = []
-  const log = linesLogger(line => lines.push(line))
-  const platform = await start().catch(error => {
-    removeData()
-    throw error
+  const ownLines: string[] = []
+  const log = linesLogger(line => ownLines.push(line))
+  const platform = await startTemporaryPlatform({
+    ...{ environment, agentFiles },
+    ...(agents && { startWorker: (place: WorkerPlace) => createWorker({ ...place, agents, log, drainMs: 1_000, watchdogMs: null }) }),
   })
+  const { url, lines, ready, failed, stop } = platform
   const impatience = setTimeout(() => void stop(), readyMs)
-  const agent = await Promise.race([platform.ready, platform.failed.catch(stop)])
+  const agent = await Promise.race([ready, failed.catch(stop)])
   clearTimeout(impatience)
-  if (!agent) throw new Error(`No agent was ready after ${readyMs} ms, or its file cannot be loaded:\n${lines.slice(-30).join('\n')}`)
-  return { url: platform.url, stop }
-
-  async function start(): Promise<Platform> {
-    const { REDIS_URL: _, DATABASE_URL: __, RIVULET_KEY: ___, RIVULET_WORKER_KEY: ____, ...own } = environment
-    return startPlatform({
-      ...{ host: '127.0.0.1', port: await freePort(), dataDir, environment: own, agentFiles, isWatching: false, inspectPort: null },
-      ...(agents && { startWorker: (place: WorkerPlace) => createWorker({ ...place, agents, log, drainMs: 1_000, watchdogMs: null }) }),
-      write: line => lines.push(line),
-      hear: (program, line) => lines.push(`${program} ${line}`),
-    })
-  }
-
-  async function stop(): Promise<void> {
-    await platform.stop()
-    removeData()
-  }
-
-  function removeData(): void {
-    rmSync(dataDir, { recursive: true, force: true })
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address ? address.port : 0
+  const reason = [...lines, ...ownLines].slice(-30).join('\n')
+  if (!agent) throw new Error(`No agent was ready after ${readyMs} ms, or its file cannot be loaded:\n${reason}`)
+  return { url, stop }
 }
 
 /** What the worker in this process would log, for the message of a start that fails. */

@@ -1,0 +1,53 @@
+/** A platform with data of its own: engines and API on a free port, in a temporary folder that is removed when it stops. */
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Platform, type PlatformOptions, startPlatform } from './platform.ts'
+
+export type TemporaryPlatform = Platform & {
+  /** What its programs have written. */
+  lines: readonly string[]
+}
+
+export type TemporaryOptions = Pick<PlatformOptions, 'startWorker' | 'environment' | 'agentFiles'> & {
+  write?: (line: string) => void
+}
+
+/** Servers and keys of the environment are left alone. */
+export async function startTemporaryPlatform({ environment, write = () => {}, ...options }: TemporaryOptions): Promise<TemporaryPlatform> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'rivulet-'))
+  // Postgres runs as another user when this is root.
+  chmodSync(dataDir, 0o755)
+  const removeData = () => rmSync(dataDir, { recursive: true, force: true })
+  const lines: string[] = []
+  const note = (line: string) => {
+    lines.push(line)
+    write(line)
+  }
+  const { REDIS_URL: _, DATABASE_URL: __, RIVULET_KEY: ___, RIVULET_WORKER_KEY: ____, ...own } = environment
+  try {
+    const platform = await startPlatform({
+      ...{ host: '127.0.0.1', port: await freePort(), dataDir, environment: own, isWatching: false, inspectPort: null },
+      ...{ ...options, write: note, hear: (program, line) => note(`${program} ${line}`) },
+    })
+    const stop = async () => {
+      await platform.stop()
+      removeData()
+    }
+    return { ...platform, lines, stop }
+  } catch (error) {
+    removeData()
+    throw error
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address ? address.port : 0
+}

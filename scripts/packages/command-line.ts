@@ -22,6 +22,8 @@ const files: Record<string, string> = {
     'migrations',
     'apps/console/dist',
     'apps/cli/template',
+    'apps/cli/template-python',
+    'sdks/python',
     'docker-compose.yml',
     'ops/postgres',
     'scripts/make-env.sh',
@@ -36,7 +38,8 @@ const main = "await import(process.argv.length > 2 ? './dist/cli.mjs' : './dist/
 export async function buildPrograms(root: string, target: string): Promise<void> {
   rmSync(target, { recursive: true, force: true })
   await buildConsole()
-  for (const [from, to] of Object.entries(files)) cpSync(join(root, from), join(target, to), { recursive: true })
+  for (const [from, to] of Object.entries(files))
+    cpSync(join(root, from), join(target, to), { recursive: true, filter: path => !path.endsWith('__pycache__') })
   const external = [...installed, ...absent]
   await bundleFiles({
     ...{ root, out: join(target, 'dist'), base: "new URL('../', bundleUrl)", external },

@@ -1,6 +1,6 @@
 /**
- * `rivulet conform`: a worker in TypeScript and one in Python keep the laws of the worker protocol, and one that breaks a law is told which. For Python it
- * needs Python 3.10 or newer, and the title says so.
+ * `rivulet conform`: a worker in TypeScript and one in Python keep the laws of the worker protocol, and the output names the laws that another one breaks.
+ * For Python it needs Python 3.10 or newer, and the title says so.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,6 @@
 /** The agent, its test and its caller that the page on Python shows, as they stand there. */
 import { execFile, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { cli, plainEnvironment } from '../support/terminal.ts'
 import { blocksOf } from '../support/texts/fenced-blocks.ts'
 import { until } from '../support/until.ts'
 
@@ -32,6 +34,33 @@ describe.skipIf(!hasPython)('[needs python3] the page on Python', () => {
   afterAll(async () => {
     rmSync(folder, { recursive: true })
     await platform.close()
+  })
+
+  test('the agent in Python of the README runs with `rivulet worker`, which restarts it when the file changes', async () => {
+    const [{ text: shown = '' } = {}] = blocksOf(readFileSync(`${root}README.md`, 'utf8')).filter(({ language }) => language === 'python')
+    const file = join(mkdtempSync(join(folder, 'readme-')), 'desk.py')
+    writeFileSync(file, shown.replace('"desk"', '"readme-desk"'))
+    const { RIVULET_TRANSPORT: _, ...env } = plainEnvironment({ RIVULET_URL: platform.url, PYTHONDONTWRITEBYTECODE: '1' })
+    const worker = spawn(process.execPath, [cli, 'worker', file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const stream of [worker.stdout, worker.stderr]) stream.setEncoding('utf8').on('data', text => (output += text))
+    onTestFinished(async () => {
+      const exit = once(worker, 'exit')
+      worker.kill('SIGTERM')
+      await exit
+    })
+    const timesReady = () => output.split('worker is ready').length - 1
+    const answer = async () => {
+      const { messages } = await platform.client.finishedTask({ agent: 'readme-desk', input: 'one two' })
+      return messages.flatMap(({ author, content }) => (author === 'agent' && 'text' in content ? [content.text] : [])).join()
+    }
+    await until('the worker is ready', async () => timesReady() === 1)
+    expect(await answer()).toBe('ONE TWO ')
+    writeFileSync(file, 'this is no Python')
+    await until('the mistake is named', async () => /desk\.py:1 cannot be loaded: SyntaxError.*[\s\S]*waits for a change/.test(output))
+    writeFileSync(file, shown.replace('"desk"', '"readme-desk"').replace('upper', 'title'))
+    await until('the worker is ready again', async () => timesReady() === 2)
+    expect(await answer()).toBe('One Two ')
   })
 
   test('shows a test that passes without a platform', async () => {

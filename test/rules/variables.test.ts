@@ -7,7 +7,7 @@ const variables = allVariables()
 const names = new Set(variables.map(({ name }) => name))
 
 /** The system's, not ours. */
-const ofTheSystem = ['PATH', 'TERM', 'NO_COLOR', 'FORCE_COLOR']
+const ofTheSystem = ['PATH', 'PYTHONPATH', 'TERM', 'NO_COLOR', 'FORCE_COLOR']
 
 test('the table in docs/operations.md is up to date', () => {
   const page = readText('docs/operations.md')

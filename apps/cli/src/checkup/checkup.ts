@@ -12,6 +12,7 @@ import { dirname, join, resolve } from 'node:path'
 import { createClient } from '@rivulet/client'
 import { type Engine, type EngineOptions, startPostgres, startRedis } from '@rivulet/engines'
 import type { Connection } from '../connection.ts'
+import { findPython } from '../platform/agents/python.ts'
 import { portHolder, portTaken } from '../platform/port-holder.ts'
 import { root } from '../platform/programs.ts'
 import { sentenceOf } from '../terminal/failure-sentence.ts'
@@ -36,6 +37,7 @@ export async function* checkUp(options: CheckupOptions): AsyncGenerator<Finding,
   const { redisUrl, databaseUrl, path, dataDir } = options
   yield await look('node', async () => checkNode(process.versions.node))
   yield await look('packages', async () => describePackages())
+  yield await lookForPython()
   yield await look('data', async () => checkFolder(dataDir))
   yield await look('redis', () => checkEngine(startRedis, probeRedis, redisUrl, path))
   yield await look('postgres', () => checkEngine(startPostgres, probePostgres, databaseUrl, path))
@@ -49,6 +51,12 @@ async function look(name: string, check: () => Promise<string>): Promise<Finding
   } catch (error) {
     return { name, verdict: 'fails', detail: error instanceof Error ? error.message : String(error) }
   }
+}
+
+/** Only agents in Python need it. */
+async function lookForPython(): Promise<Finding> {
+  const found = await look('python', findPython)
+  return found.verdict === 'fails' ? { ...found, verdict: 'lacks' } : found
 }
 
 export function checkNode(version: string): string {

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@rivulet/client'
 import { keepSecretsKey } from '@rivulet/engines'
 import { RivuletError } from '@rivulet/protocol'
+import { superviseWorkers } from './agents/agent-workers.ts'
 import { openEngines, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
 import { hasKeys, platformSettings } from './platform-settings.ts'
@@ -16,7 +17,7 @@ import { argumentsOf, isCheckout, type Program, programsOf, root } from './progr
 import { forgetRunning, noteRunning } from './running-note.ts'
 import { foldersOf, watchSources } from './source-watch.ts'
 import { reloadDrainMs, stopMsFor } from './stop-time.ts'
-import { type SupervisedProcess, superviseProcess, waitsForChange } from './supervised-process.ts'
+import { type ProcessSpec, type SupervisedProcess, superviseProcess, waitsForChange } from './supervised-process.ts'
 
 export type PlatformOptions = RunOptions & {
   host: string
@@ -83,7 +84,10 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     fail = reject
   })
   failed.catch(() => {})
-  const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: worker() }
+  const running: Record<Program, SupervisedProcess> = {
+    api: superviseProcess({ ...specOf('api'), args: argumentsOf('api') }),
+    worker: worker(),
+  }
   const unwatch = isWatching ? [...watchCheckout(), ...watchAgents()] : []
   noteRunning(dataDir, {
     ...{ pid: process.pid, url, redisUrl: redis.url, databaseUrl: postgres.url },
@@ -92,25 +96,24 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   return { url, ready: untilReady(), failed, stop }
 
   function worker(): SupervisedProcess {
-    if (!startWorker) return supervise('worker', agentFiles)
+    const nodeOptions = inspectPort === null ? [] : [`--inspect=127.0.0.1:${inspectPort}`]
+    if (!startWorker) return superviseWorkers({ ...specOf('worker'), files: agentFiles, nodeOptions })
     const { refused, stop } = startWorker({ redisUrl: redis.url, url, key: workerKey })
     refused.catch(fail)
     return { restart: () => {}, stop }
   }
 
-  function supervise(name: Program, args: readonly string[]): SupervisedProcess {
+  function specOf(name: Program): Omit<ProcessSpec, 'args'> {
     const own = environmentFor(name, shared)
-    const inspect = name === 'worker' && inspectPort !== null ? [`--inspect=127.0.0.1:${inspectPort}`] : []
-    return superviseProcess({
+    return {
       name,
-      args: [...inspect, ...argumentsOf(name, args)],
       environment: own,
       write,
       hear: line => hear(name, line),
       onUnusable: () => (isWatching && name === 'worker' ? write(waitsForChange) : fail(new Error(unusable[name]))),
       isWanted: () => !stopping.signal.aborted,
-      stopMs: stopMsFor(own, inspect.length > 0),
-    })
+      stopMs: stopMsFor(own, name === 'worker' && inspectPort !== null),
+    }
   }
 
   function watchCheckout(): (() => void)[] {

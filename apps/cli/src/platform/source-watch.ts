@@ -34,7 +34,7 @@ export function watchSources(folders: readonly string[], onChange: (files: strin
   }
 
   function look(folder: string, name: string): void {
-    if (!/\.([cm]?[jt]sx?|lua|json)$/.test(name) || name.includes('.test.')) return
+    if (!/\.([cm]?[jt]sx?|py|lua|json)$/.test(name) || name.includes('.test.')) return
     touched.push(relative(root, join(folder, name)))
     clearTimeout(soon)
     soon = setTimeout(tell, settleMs)

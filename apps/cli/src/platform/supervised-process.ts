@@ -1,6 +1,6 @@
 /**
  * A program that is kept running: restarted when it dies, with a growing delay if it dies soon, and stopped with SIGTERM. Its output is passed
- * on line by line. It has a channel to this process, and stops when that closes, so it does not outlive a supervisor that is killed.
+ * on line by line. Its stdin, or for Node a channel, leads to this process: it stops when that closes, so it does not outlive a supervisor that is killed.
  *
  * A program that exits because of its environment or its files is not restarted by itself, because it would exit again: `restart` starts it.
  */
@@ -13,7 +13,8 @@ export type SupervisedProcess = { restart(): void; stop(): Promise<void> }
 
 export type ProcessSpec = {
   name: string
-  /** What Node is called with. */
+  /** Default: Node. */
+  command?: string
   args: readonly string[]
   environment: Record<string, string | undefined>
   /** How long a program may take to stop before it is killed. */
@@ -39,7 +40,7 @@ type State =
   | { at: 'stopped' }
 
 export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
-  const { name, args, environment, write, hear, onUnusable, isWanted, stopMs } = spec
+  const { name, command, args, environment, write, hear, onUnusable, isWanted, stopMs } = spec
   let quickDeaths = 0
   let ended: Promise<void> = Promise.resolve()
   let state: State = launch()
@@ -47,14 +48,20 @@ export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
 
   function launch(): State {
     const startedAt = performance.now()
-    const child = spawn(process.execPath, [...args], {
+    const child = spawn(command ?? process.execPath, [...args], {
       env: { ...environment, FORCE_COLOR: '0' },
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      stdio: command ? ['pipe', 'pipe', 'pipe'] : ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on('line', hear)
     ended = new Promise(resolve => {
       child.once('exit', (code, signal) => {
         state = afterEnd(child, performance.now() - startedAt, signal ?? code)
+        resolve()
+      })
+      child.once('error', error => {
+        hear(error.message)
+        state = { at: 'unusable' }
+        onUnusable()
         resolve()
       })
     })

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -34,6 +34,17 @@ test('its dependencies are links to this checkout, and no file knows where on th
     expect(text).not.toContain('{{')
     expect(text).not.toMatch(new RegExp(`(?<![./\\w])${root.slice(0, -1)}`))
   }
+})
+
+test('a project in Python has an agent, a test and a README, and finds the package', () => {
+  const files = createProject(folder, 'python')
+  expect(files).toEqual(['.gitignore', 'README.md', 'agents.py', 'package.json', 'test_agents.py'])
+  const { scripts, devDependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  expect(scripts.start).toBe('rivulet dev agents.py')
+  expect(Object.keys(devDependencies)).toEqual(['rivulet'])
+  const [, place = ''] = /PYTHONPATH=(\S+)/.exec(scripts.test) ?? []
+  expect(existsSync(join(folder, place, 'rivulet/__init__.py'))).toBe(true)
+  for (const file of files) expect(readFileSync(join(folder, file), 'utf8')).not.toContain('{{')
 })
 
 test('a folder that holds something is refused, and left as it was', () => {

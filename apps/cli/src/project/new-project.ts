@@ -1,5 +1,5 @@
 /**
- * A new project: an agent, a test, a README, and what runs it in production.
+ * A new project, in TypeScript or in Python: an agent, a test, a README, and for TypeScript what runs it in production.
  *
  * Made by the published package, it depends on versions. Made by a checkout, it is linked to the packages of that checkout by relative paths, so it can be
  * committed and installs without a network.
@@ -8,7 +8,9 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync,
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { isCheckout, root } from '../platform/programs.ts'
 
-const templates = `${root}apps/cli/template`
+export type Language = 'typescript' | 'python'
+
+const templates: Record<Language, string> = { typescript: `${root}apps/cli/template`, python: `${root}apps/cli/template-python` }
 
 /** Where each dependency lies in a checkout. zod is the one that schemas of tools are made with. */
 const dependencies = {
@@ -19,27 +21,26 @@ const dependencies = {
 }
 const devDependencies = { '@types/node': 'node_modules/@types/node', rivulet: 'apps/cli', typescript: 'node_modules/typescript' }
 
-/** The same as in a checkout: a project is deployed like the platform itself. */
-const copied = ['docker-compose.yml', 'ops/postgres/roles.sql', 'scripts/make-env.sh', '.env.example']
+/** The same as in a checkout: a project in TypeScript is deployed like the platform itself. */
+const deployed = ['docker-compose.yml', 'ops/postgres/roles.sql', 'scripts/make-env.sh', '.env.example']
 
 /** What npm would leave out of a package under its own name. */
 const renamed: Record<string, string> = { gitignore: '.gitignore', dockerignore: '.dockerignore' }
 
 /** Returns the names of the files. Throws, and writes nothing, if the folder is not empty. */
-export function createProject(folder: string): string[] {
+export function createProject(folder: string, language: Language = 'typescript'): string[] {
   const occupant = existsSync(folder) ? readdirSync(folder).find(name => name !== '.git') : undefined
   if (occupant !== undefined) throw new Error(`${folder} is not empty: it has ${occupant}`)
   mkdirSync(folder, { recursive: true })
   const name = nameOf(folder)
   const checkout = isCheckout ? relative(realpathSync(folder), realpathSync(root)).split(sep).join('/') : null
-  const files = new Map(
-    [
-      ['package.json', manifestOf(name, checkout)],
-      ['tsconfig.json', compilerOptionsFor(checkout)],
-    ].map(([file, content]) => [file as string, `${JSON.stringify(content, null, 2)}\n`]),
-  )
-  for (const template of readdirSync(templates)) {
-    const text = readFileSync(join(templates, template), 'utf8').replaceAll('{{name}}', () => name)
+  const manifests = language === 'python' ? pythonManifests(name, checkout) : typescriptManifests(name, checkout)
+  const files = new Map(Object.entries(manifests).map(([file, content]) => [file, `${JSON.stringify(content, null, 2)}\n`]))
+  const copied = language === 'python' ? [] : deployed
+  for (const template of readdirSync(templates[language])) {
+    const text = readFileSync(join(templates[language], template), 'utf8')
+      .replaceAll('{{name}}', () => name)
+      .replaceAll('{{package}}', pythonPackage(checkout))
     const file = template.replace(/\.template$/, '')
     files.set(renamed[file] ?? file, text)
   }
@@ -51,21 +52,29 @@ export function createProject(folder: string): string[] {
   return [...files.keys(), ...copied].sort()
 }
 
-function manifestOf(name: string, checkout: string | null): object {
-  return {
-    name,
-    version: '0.0.0',
-    private: true,
-    type: 'module',
-    scripts: {
-      start: 'rivulet dev agents.ts',
-      test: 'node --import rivulet/typescript --test agents.test.ts',
-      check: 'tsc',
-      build: 'rivulet build agents.ts',
-    },
-    dependencies: specsOf(dependencies, checkout),
-    devDependencies: specsOf(devDependencies, checkout),
+function typescriptManifests(name: string, checkout: string | null): Record<string, object> {
+  const scripts = {
+    start: 'rivulet dev agents.ts',
+    test: 'node --import rivulet/typescript --test agents.test.ts',
+    check: 'tsc',
+    build: 'rivulet build agents.ts',
   }
+  const needed = { dependencies: specsOf(dependencies, checkout), devDependencies: specsOf(devDependencies, checkout) }
+  return { 'package.json': { ...manifestOf(name), scripts, ...needed }, 'tsconfig.json': compilerOptionsFor(checkout) }
+}
+
+function pythonManifests(name: string, checkout: string | null): Record<string, object> {
+  const scripts = { start: 'rivulet dev agents.py', test: `PYTHONPATH=${pythonPackage(checkout)}/src python3 -m unittest` }
+  return { 'package.json': { ...manifestOf(name), scripts, devDependencies: specsOf({ rivulet: 'apps/cli' }, checkout) } }
+}
+
+/** Where a project finds the package for Python. Python shortens a path with `..` without following links, so it does not lead through node_modules. */
+function pythonPackage(checkout: string | null): string {
+  return `${checkout ?? 'node_modules/rivulet'}/sdks/python`
+}
+
+function manifestOf(name: string): object {
+  return { name, version: '0.0.0', private: true, type: 'module' }
 }
 
 function specsOf(paths: Record<string, string>, checkout: string | null): Record<string, string> {

@@ -114,6 +114,10 @@ function NoTasks({ hasFilter, onCreate }: { hasFilter: boolean; onCreate: (() =>
             <PlusIcon />
             New task
           </Button>
+          <p className="mt-6 max-w-md text-soft">
+            For an agent of your own, run <code>npx rivulet init my-agents</code>, or <code>npx rivulet init my-agents --python</code> for
+            one in Python.
+          </p>
         </>
       )}
     </div>

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../../context.ts'
+import { isPython } from '../../platform/agents/python.ts'
 import { builtWorker } from '../../platform/programs.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
 
@@ -56,6 +57,7 @@ function collect(value: string, earlier: string[]): string[] {
 }
 
 function checkFile(file: string): string {
+  if (isPython(file)) throw new InvalidArgumentError(`${file} needs no build: python3 -m rivulet ${file} runs it`)
   if (!existsSync(file)) throw new InvalidArgumentError(`There is no file ${file}`)
   return file
 }

@@ -8,20 +8,21 @@ import { createProject } from '../../project/new-project.ts'
 import { siblingTarballs } from '../../project/sibling-tarballs.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
 
-type InitOptions = { install: boolean; json?: boolean }
+type InitOptions = { install: boolean; python?: boolean; json?: boolean }
 
 export function addInitCommand(program: Command, context: Context): void {
   program
     .command('init')
     .description('create a project with an agent, a test and a README')
     .argument('<folder>', 'an empty or new folder')
+    .option('--python', 'agents in Python')
     .option('--no-install', 'do not run npm install')
     .option('--json', 'print what was created as JSON')
     .action((folder: string, options: InitOptions) => init(context, folder, options))
 }
 
 async function init({ environment, out, err }: Context, folder: string, options: InitOptions): Promise<void> {
-  const files = createProject(folder)
+  const files = createProject(folder, options.python ? 'python' : 'typescript')
   if (options.install) {
     err.status(() => 'installing the packages')
     await installPackages(folder, environment)

@@ -5,7 +5,8 @@ import { readConfig } from '../../config.ts'
 import { urlOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
 import { UsageError } from '../../exit-code.ts'
-import { collectFile } from '../../platform/agent-files.ts'
+import { collectFile } from '../../platform/agents/agent-files.ts'
+import { requirePythonFor } from '../../platform/agents/python.ts'
 import { openConsole } from '../../platform/console-page.ts'
 import { startPlatform } from '../../platform/platform.ts'
 import { createPlatformLog } from '../../platform/platform-log.ts'
@@ -44,6 +45,7 @@ async function run(context: Context, { files, options, ...call }: StartCall): Pr
   const { inspectPort, agentFiles } = readInspect(options.inspect, files)
   const log = createPlatformLog(context.out, isJson)
   const config = readConfig(environment)
+  await requirePythonFor(agentFiles)
   await requireFreePort(config.host, config.port)
   if (inspectPort !== null) await requireFreePort('127.0.0.1', inspectPort)
   const platform = await startPlatform({ ...config, ...log, environment, agentFiles, isWatching, inspectPort })

@@ -3,14 +3,15 @@ import type { Command } from 'commander'
 import { readConfig } from '../../config.ts'
 import { addConnectionOptions, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
-import { collectFile } from '../../platform/agent-files.ts'
+import { collectFile } from '../../platform/agents/agent-files.ts'
+import { superviseWorkers } from '../../platform/agents/agent-workers.ts'
+import { isPython, requirePythonFor } from '../../platform/agents/python.ts'
 import { createPlatformLog } from '../../platform/platform-log.ts'
 import { environmentFor, requireValidEnvironment } from '../../platform/program-environment.ts'
-import { argumentsOf } from '../../platform/programs.ts'
 import { findRunning } from '../../platform/running-note.ts'
 import { foldersOf, watchSources } from '../../platform/source-watch.ts'
 import { reloadDrainMs, stopMsFor } from '../../platform/stop-time.ts'
-import { superviseProcess, waitsForChange } from '../../platform/supervised-process.ts'
+import { waitsForChange } from '../../platform/supervised-process.ts'
 
 type WorkerOptions = { url?: string; key?: string; json?: boolean }
 
@@ -29,13 +30,13 @@ async function run(context: Context, files: string[], options: WorkerOptions): P
   let isWanted = true
   const own = environmentFor('worker', {
     ...environment,
-    ...whereToWork(environment, options),
+    ...whereToWork(environment, files, options),
     WORKER_DRAIN_MS: reloadDrainMs(environment),
   })
   requireValidEnvironment('worker', own)
-  const worker = superviseProcess({
-    name: 'worker',
-    args: argumentsOf('worker', files),
+  await requirePythonFor(files)
+  const worker = superviseWorkers({
+    files,
     environment: own,
     stopMs: stopMsFor(own),
     write: log.write,
@@ -57,11 +58,13 @@ async function run(context: Context, files: string[], options: WorkerOptions): P
 }
 
 /** What was said comes first, then the platform that runs on the data folder of this place. */
-function whereToWork(environment: Context['environment'], options: WorkerOptions): Record<string, string | undefined> {
+function whereToWork(environment: Context['environment'], files: string[], options: WorkerOptions): Record<string, string | undefined> {
   const running = findRunning(readConfig(environment).dataDir)
   const redisUrl = environment.REDIS_URL || running?.redisUrl
   const said = options.url ?? (environment.RIVULET_URL || running?.url)
-  if (environment.RIVULET_TRANSPORT === 'http' ? !said : !redisUrl)
+  // Agents in Python need the API alone.
+  const isWithoutRedis = environment.RIVULET_TRANSPORT === 'http' || files.every(isPython)
+  if (isWithoutRedis ? !said : !redisUrl)
     throw new Error('No platform runs in this folder: start one with npm start, or set REDIS_URL and RIVULET_URL')
   const { url } = connectionOf(said ? { url: said } : {}, environment)
   // The key in the note is for the platform of the note, and is sent to no other.

@@ -220,10 +220,10 @@ describe.skipIf(!hasPython)('[needs python3] the package for Python', () => {
     await promisify(execFile)('python3', [pathOf('../support/python/calls.py')], { env: environment(platform.url) })
   })
 
-  test('keeps what it promises without a platform', async () => {
+  test.each(['checks.py', 'adapters.py'])('keeps what it promises without a platform (%s)', async script => {
     // If a check fails, the call rejects with the output of the script.
-    const { stderr } = await promisify(execFile)('python3', [pathOf('../support/python/checks.py')], { env: environment(platform.url) })
-    expect(stderr).toMatch(/^OK\s*$/m)
+    const { stderr } = await promisify(execFile)('python3', [pathOf(`../support/python/${script}`)], { env: environment(platform.url) })
+    expect(stderr).toMatch(/^OK\b/m)
   })
 
   test('streams a task, and resumes at each of its cursors', async () => {

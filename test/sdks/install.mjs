@@ -16,15 +16,24 @@ if (!isInstalled()) {
   }
 }
 
-if (!existsSync(`${here}.venv/installed`) && !installForPython())
-  console.log('SKIPPED: OpenAI for Python could not be installed in test/sdks/.venv, so nothing is tested with it.')
+if (!isInstalledForPython() && !installForPython())
+  console.log('SKIPPED: The SDKs for Python could not be installed in test/sdks/.venv, so nothing is tested with those that are missing.')
+
+function isInstalledForPython() {
+  const marker = `${here}.venv/installed`
+  return existsSync(marker) && readFileSync(marker, 'utf8') === requirements()
+}
+
+function requirements() {
+  return readFileSync(`${here}requirements.txt`, 'utf8')
+}
 
 /** The last act is a file, so that an installation that was broken off is not taken for a whole one. */
 function installForPython() {
   const isInstalled =
     run('python3', '-m', 'venv', '.venv') &&
     run(`${here}.venv/bin/pip`, 'install', '--quiet', '--retries', '0', '--timeout', '15', '--requirement', 'requirements.txt')
-  if (isInstalled) writeFileSync(`${here}.venv/installed`, '')
+  if (isInstalled) writeFileSync(`${here}.venv/installed`, requirements())
   return isInstalled
 }
 

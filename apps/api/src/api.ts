@@ -56,6 +56,7 @@ import { touchFile } from './store/files/file-rows.ts'
 import { createTaskAcceptance } from './store/tasks/accept/accept-tasks.ts'
 import { createHub, type SentSnapshots } from './stream/hub.ts'
 import { createStoredTasks } from './stream/snapshot.ts'
+import { SseWriters } from './stream/sse-writer.ts'
 import { createMetricSamples } from './telemetry/metric-samples.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { watchBacklog } from './turns/backlog.ts'
@@ -143,6 +144,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     createLogSubscriber({ channels, keys: redisKeys, ...handlers })
   const onSnapshots = ({ turnNumber: turn, ...sent }: SentSnapshots) =>
     logger[sent.reason === 'join' ? 'debug' : 'info']({ ...sent, turn }, 'sent a snapshot to viewers')
+  const writers = new SseWriters(limits.viewerStallMs)
   const hub = createHub({
     stored: createStoredTasks(databaseFor, limits.snapshotBytes),
     log: reader,
@@ -151,7 +153,6 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     limits,
     onError: onFeedError,
     onSnapshots,
-    onCut: task => logger.info({ task }, 'closed a viewer that read nothing'),
   })
   const onFeedReadError = (error: unknown) => logger.warn({ err: error }, 'could not read the feed')
   const feedFollowers = createFeedFollowers({
@@ -161,7 +162,6 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
       pollMs: feedPollMs,
       onError: onFeedReadError,
     }),
-    stallMs: limits.viewerStallMs,
     onError: onFeedReadError,
   })
   const stopping = new AbortController()
@@ -221,9 +221,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     childTasks,
     vault,
     hub,
+    writers,
     feedFollowers,
     metrics,
-    sampleMetrics: createMetricSamples({ metrics, db, database, hub, capacity, backlog, leaseMs: config.leaseMs }),
+    sampleMetrics: createMetricSamples({ metrics, db, database, writers, capacity, backlog, leaseMs: config.leaseMs }),
     tracer,
     hasStarted,
     isDraining,
@@ -317,6 +318,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await hub.close(drainMs)
     await app.close()
     await internalApp?.close()
+    writers.close()
     await started.catch(() => {})
     await Promise.all([reconciler?.stop(), webhooks?.stop(), schedules?.stop()])
     await refusals.close()

@@ -205,9 +205,9 @@ async function openScene() {
     const pushed = connect()
     let onReset = () => {}
     const hub = createHub({
-      ...{ stored: createStoredTasks(databaseFor, 1_000_000), log: reader, metrics, onSnapshots: () => {}, onCut: () => {} },
+      ...{ stored: createStoredTasks(databaseFor, 1_000_000), log: reader, metrics, onSnapshots: () => {} },
       onError: () => {},
-      limits: { viewerBytes: 1_000_000, viewerStallMs: 30_000, snapshotBytes: 1_000_000 },
+      limits: { viewerBytes: 1_000_000, snapshotBytes: 1_000_000 },
       subscribe: handlers => {
         onReset = handlers.onReset
         return createLogSubscriber({ channels: createChannels(pushed), keys, ...handlers })
@@ -239,7 +239,6 @@ async function openScene() {
       if (!place) isOver = true
       const response = {
         write: ({ plain }: { plain: Buffer }) => listen(plain.toString()) === undefined,
-        unsentBytes: () => 0,
         end: () => {},
         destroy: () => {},
       }

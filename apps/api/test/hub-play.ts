@@ -115,8 +115,8 @@ function createFakeApi(world: TaskWorld, metrics: Metrics) {
     unfollow: async () => {},
   }
   const hub = createHub({
-    ...{ stored, log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
-    limits: { viewerBytes: 2_000, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024, ringBytes: 1_000 },
+    ...{ stored, log, metrics, onError: () => {}, onSnapshots: () => {} },
+    limits: { viewerBytes: 2_000, snapshotBytes: 1024 * 1024, ringBytes: 1_000 },
     subscribe: given => {
       handlers = given
       return subscriber
@@ -190,7 +190,6 @@ function createFakeViewer({ task, open, isFromStart }: { task: string; open: Fak
         else own.buffered.push(plain.toString())
         return !isFull
       },
-      unsentBytes: () => own.buffered.length,
       end: () => leave(own, listen),
       destroy: () => leave(own, () => {}),
     }

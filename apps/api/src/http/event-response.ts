@@ -1,7 +1,8 @@
 /** Opens an event stream as the response to a request, and connects it with what writes to it. */
+import type { TaskId } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission, StreamEnd } from '../access/open-streams.ts'
-import { openSse, type SseResponse } from '../stream/sse-response.ts'
+import type { SseWriter, SseWriters } from '../stream/sse-writer.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { countRequest } from './http-metrics.ts'
 
@@ -16,16 +17,25 @@ export type EventWriter = StreamEnd & {
 /** The end of the response is the end of its connection, so a client must not keep the connection for another request. */
 export const ownHeaders = { connection: 'close' }
 
+export type EventResponse = {
+  admission: Admission
+  metrics: Metrics
+  writers: SseWriters
+  headers?: Record<string, string>
+  /** For logs. */
+  task?: TaskId
+}
+
 /** @param start begins to write, in one step with the place that it writes from. Not called for a client that has left. */
 export async function respondWithEvents(
   reply: FastifyReply,
-  { admission, metrics, headers = ownHeaders }: { admission: Admission; metrics: Metrics; headers?: Record<string, string> },
-  start: (response: SseResponse) => EventWriter,
+  { admission, metrics, writers, headers = ownHeaders, task }: EventResponse,
+  start: (response: SseWriter) => EventWriter,
 ): Promise<FastifyReply> {
   let writer: EventWriter | null = null
   reply.hijack()
   const given = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
-  const response = await openSse(
+  const response = await writers.open(
     reply.raw,
     { ...given, ...headers },
     {
@@ -33,6 +43,10 @@ export async function respondWithEvents(
       onClose: () => {
         writer?.gone()
         admission.over()
+      },
+      onCut: () => {
+        metrics.cutViewers.inc()
+        reply.log.info({ ...(task && { task }) }, 'closed a viewer that read nothing')
       },
     },
   )

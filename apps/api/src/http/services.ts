@@ -12,6 +12,7 @@ import type { Vault } from '../store/access/vault.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import type { TaskAcceptance } from '../store/tasks/accept/accept-tasks.ts'
 import type { Hub } from '../stream/hub.ts'
+import type { SseWriters } from '../stream/sse-writer.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Backlog } from '../turns/backlog.ts'
 import type { Capacity } from '../turns/capacity.ts'
@@ -64,6 +65,8 @@ export type Services = {
   childTasks: ChildTasks
   vault: Vault
   hub: Hub
+  /** Of every open event stream. */
+  writers: SseWriters
   feedFollowers: FeedFollowers
   metrics: Metrics
   /** Brings those metrics up to date that are not counted as they happen. */

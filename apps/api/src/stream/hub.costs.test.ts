@@ -161,8 +161,8 @@ async function openHub() {
     ...{ messages: [], nextIndex: 0, starts: [], state: null, upTo: 1, epoch: 1 },
   }))
   const hub = createHub({
-    ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
-    limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
+    ...{ log, metrics, onError: () => {}, onSnapshots: () => {} },
+    limits: { viewerBytes: 1024 * 1024, snapshotBytes: 1024 * 1024 },
     stored: { base, version: async () => ({ epoch: 1, endCursor: null }) },
     subscribe: (handlers: Parameters<HubDeps['subscribe']>[0]) => {
       onPush = handlers.onPush
@@ -188,7 +188,7 @@ async function openHub() {
         // When to come back is short enough for any socket.
         return reads || writes === 1
       },
-      ...{ unsentBytes: () => 0, end: () => queueMicrotask(() => watching.gone()), destroy: () => {} },
+      ...{ end: () => queueMicrotask(() => watching.gone()), destroy: () => {} },
     }
     const feed = await hub.open(tenant, task)
     const watching = hub.watch(feed, response, {

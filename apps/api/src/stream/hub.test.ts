@@ -14,61 +14,6 @@ afterEach(() => void vi.useRealTimers())
 const tenant = 'default'
 const passSeconds = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1_000)
 
-describe('heartbeats', () => {
-  test('come every fifteen seconds to everyone, not to all at once', async () => {
-    const { join } = await openHub()
-    const viewers = await Promise.all(Array.from({ length: 30 }, () => join()))
-    const before = viewers.map(({ written }) => written().length)
-    const beats = () => viewers.reduce((count, { written }) => count + written().filter(text => text === ': hb\n').length, 0)
-    const perSecond: number[] = []
-    for (let second = 0; second < 15; second += 1) {
-      const sofar = beats()
-      await passSeconds(1)
-      perSecond.push(beats() - sofar)
-    }
-    expect(viewers.map(({ written }, i) => written().length - (before[i] ?? 0))).toEqual(Array(30).fill(1))
-    expect(perSecond).toEqual(Array(15).fill(2))
-  })
-
-  test('wait for a socket that is full', async () => {
-    const { join } = await openHub()
-    const viewer = await join()
-    viewer.fill()
-    await viewer.hear()
-    const before = viewer.written().length
-    await passSeconds(15)
-    expect(viewer.written()).toHaveLength(before)
-  })
-})
-
-describe('a socket', () => {
-  test('that takes nothing for thirty seconds is cut, one that takes a little is not', async () => {
-    const { join, metrics } = await openHub()
-    const [dead, slow] = [await join(), await join()]
-    for (const viewer of [dead, slow]) {
-      viewer.fill()
-      await viewer.hear()
-    }
-    for (let second = 0; second < 40; second += 1) {
-      slow.takeByte()
-      await passSeconds(1)
-    }
-    expect([dead.isDestroyed(), slow.isDestroyed()]).toEqual([true, false])
-    expect((await metrics.cutViewers.get()).values).toMatchObject([{ value: expect.toSatisfy(count => count > 0) }])
-  })
-
-  test('whose client has been told the end and does not leave is cut as well', async () => {
-    const { join, finish } = await openHub()
-    const viewer = await join()
-    await finish()
-    expect([viewer.isEnded(), viewer.isDestroyed()]).toEqual([true, false])
-    await passSeconds(29)
-    expect(viewer.isDestroyed()).toBe(false)
-    await passSeconds(2)
-    expect(viewer.isDestroyed()).toBe(true)
-  })
-})
-
 describe('a feed', () => {
   test('is kept for half a minute after its last viewer, then dropped and no longer followed', async () => {
     const { join, subscriber, states } = await openHub()
@@ -290,8 +235,8 @@ async function openHub(seed = 4) {
   const log: LogReader = { state, read: async (_, from, count, to) => world.log.read(from, count, to) }
   const subscriber = { follow: vi.fn(async () => {}), unfollow: vi.fn(async () => {}) } satisfies LogSubscriber
   const hub = createHub({
-    ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
-    limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
+    ...{ log, metrics, onError: () => {}, onSnapshots: () => {} },
+    limits: { viewerBytes: 1024 * 1024, snapshotBytes: 1024 * 1024 },
     stored: {
       base: async (_, __, turnNumber) => {
         if (isRemoved) throw new RivuletError('task_not_found', 'No such task')
@@ -372,17 +317,14 @@ async function openHub(seed = 4) {
 
 function createFakeSocket(onEnd: () => void) {
   const chunks: Shared[] = []
-  let unsent = 0
   let isFull = false
   let isEnded = false
   let isDestroyed = false
   const response: SseResponse = {
     write: bytes => {
       chunks.push(bytes)
-      if (isFull) unsent += bytes.plain.length
       return !isFull
     },
-    unsentBytes: () => unsent,
     end: () => {
       isEnded = true
       queueMicrotask(onEnd)
@@ -396,9 +338,6 @@ function createFakeSocket(onEnd: () => void) {
     ...{ isEnded: () => isEnded, isDestroyed: () => isDestroyed },
     fill: () => {
       isFull = true
-    },
-    takeByte: () => {
-      unsent -= 1
     },
   }
 }

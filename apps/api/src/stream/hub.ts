@@ -15,7 +15,6 @@ import type { StoredTasks } from './snapshot.ts'
 import type { SseResponse } from './sse-response.ts'
 import type { Viewer, ViewerStart } from './viewer/viewer.ts'
 
-const heartbeatSeconds = 15
 /** A feed that has heard nothing for this long asks whether there was something to hear. */
 const silenceMs = 15_000
 /** How long a feed is kept after its last viewer. */
@@ -30,31 +29,28 @@ export type HubDeps = {
   log: LogReader
   subscribe: (handlers: { onPush: (push: Push) => void; onRemoved: (task: TaskId) => void; onReset: () => void }) => LogSubscriber
   metrics: Metrics
-  limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number; ringBytes?: number }
+  limits: { viewerBytes: number; snapshotBytes: number; ringBytes?: number }
   onError: (error: unknown) => void
   /** Viewers of a task were sent a snapshot, all in the same tick. */
   onSnapshots: (sent: SentSnapshots) => void
-  /** A viewer of a task took nothing for too long. */
-  onCut: (task: TaskId) => void
 }
 
 export type SentSnapshots = { task: TaskId; turnNumber: number | null; reason: SnapshotReason; viewers: number }
 
 export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
 
-export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots, onCut }: HubDeps) {
+export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots }: HubDeps) {
   const channels = new Map<string, Channel>()
-  const slots = new Map<Viewer, number>()
+  const viewers = new Set<Viewer>()
   const kept = createKeptParts()
   const onPush = (push: Push) => channels.get(push.task)?.feed.take(push)
   const subscriber = subscribe({ onPush, onRemoved: remove, onReset: checkAll })
   /** The channels that have something to send. */
   let dirty = new Set<Channel>()
-  let second = 0
   let lagSampledAt = 0
   let isClosing = false
   const clock = setInterval(tick, 1_000)
-  return { open, watch, untilEnded, close, isRunning, viewerCount: () => slots.size, pressure }
+  return { open, watch, untilEnded, close, isRunning, viewerCount: () => viewers.size }
 
   /** Whether a turn of this tenant's task is known not to have ended: such a task cannot have been removed. */
   function isRunning(tenant: Tenant, task: TaskId): boolean {
@@ -86,8 +82,8 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     // The response had to wait for so long that the feed was dropped: its client comes back.
     if (channel?.feed !== feed) return leaveAtOnce(response)
     const viewer = channel.add(response, start)
-    slots.set(viewer, slots.size % heartbeatSeconds)
-    metrics.viewers.set(slots.size)
+    viewers.add(viewer)
+    metrics.viewers.set(viewers.size)
     if (isClosing) viewer.leave()
     return { drained: viewer.drained, leave: viewer.leave, tell: viewer.tell, gone: () => forget(channel, viewer) }
   }
@@ -104,8 +100,8 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
 
   function forget(channel: Channel, viewer: Viewer): void {
     channel.forget(viewer)
-    slots.delete(viewer)
-    metrics.viewers.set(slots.size)
+    viewers.delete(viewer)
+    metrics.viewers.set(viewers.size)
   }
 
   function add(tenant: Tenant, task: TaskId): Channel {
@@ -148,38 +144,17 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     metrics.deltaLag.observe(Math.max(0, now - feed.lastSaidAt()) / 1_000)
   }
 
-  /** How many sockets are full, and what waits for all of them. */
-  function pressure(): { blocked: number; unsentBytes: number } {
-    let blocked = 0
-    let unsentBytes = 0
-    for (const viewer of slots.keys()) {
-      if (viewer.blockedAt()) blocked += 1
-      unsentBytes += viewer.unsentBytes()
-    }
-    return { blocked, unsentBytes }
-  }
-
   function checkAll(): void {
     for (const channel of channels.values()) check(channel)
   }
 
   function tick(): void {
-    second = (second + 1) % heartbeatSeconds
     const now = performance.now()
-    for (const [viewer, slot] of slots) {
-      if (slot === second) viewer.beat()
-      if (viewer.cutIfStalled(limits.viewerStallMs)) noteCut(viewer)
-    }
     for (const [task, channel] of channels) {
       const idleSince = channel.idleSince()
       if (idleSince !== null && now - idleSince > idleMs) drop(task)
       else if (now - channel.feed.lastHeardAt() > silenceMs) check(channel)
     }
-  }
-
-  function noteCut({ task }: Viewer): void {
-    metrics.cutViewers.inc()
-    onCut(task)
   }
 
   function check({ feed }: Channel): void {
@@ -205,14 +180,14 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   async function close(drainMs: number): Promise<void> {
     isClosing = true
     for (const channel of channels.values()) channel.settleAll('left')
-    const leaving = [...slots.keys()]
+    const leaving = [...viewers]
     for (const [position, viewer] of leaving.entries()) {
       viewer.leave()
       if (position % 50 === 49) await sleep((drainMs * 50) / leaving.length)
     }
     const deadline = performance.now() + drainMs
-    while (slots.size > 0 && performance.now() < deadline) await sleep(20)
-    for (const viewer of slots.keys()) viewer.cut()
+    while (viewers.size > 0 && performance.now() < deadline) await sleep(20)
+    for (const viewer of viewers) viewer.cut()
     clearInterval(clock)
   }
 }

@@ -7,7 +7,7 @@ import type { Event } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { encodeEntry, encodeFrame, heartbeat, pieceOf } from './sse-frame.ts'
-import { openSse, type SseEvents, type SseResponse, share } from './sse-response.ts'
+import { openSse, type SseEvents, type SseSocket, share } from './sse-response.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
 
@@ -136,7 +136,7 @@ test('a client that is gone before its time has come gets nothing', async () => 
 
 /** A server that opens a stream for every request, except for `/slow`, which is left to the test. */
 async function serve(events: Partial<SseEvents> = {}) {
-  const responses: (SseResponse | null)[] = []
+  const responses: (SseSocket | null)[] = []
   const requests: ServerResponse[] = []
   const sockets: Socket[] = []
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
@@ -160,7 +160,7 @@ async function serve(events: Partial<SseEvents> = {}) {
     return socket
   }
 
-  async function opened(count: number): Promise<(SseResponse | null)[]> {
+  async function opened(count: number): Promise<(SseSocket | null)[]> {
     await expect.poll(() => responses.length).toBe(count)
     return responses
   }

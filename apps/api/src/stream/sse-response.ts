@@ -42,18 +42,22 @@ export class Shared {
   }
 }
 
+/** What a viewer writes to: a writer of a socket, or what stands before one. */
 export type SseResponse = {
-  /** False when the socket is full: then wait for `onDrain`. */
+  /** False when it is full: then wait until it has drained. */
   write(bytes: Shared): boolean
-  /** What waits in this process for the socket. */
-  unsentBytes(): number
   end(): void
   destroy(): void
 }
 
+export type SseSocket = SseResponse & {
+  /** What waits in this process for the socket. */
+  unsentBytes(): number
+}
+
 export type SseEvents = { onDrain: () => void; onClose: () => void }
 
-export async function openSse(response: ServerResponse, headers: Record<string, string>, events: SseEvents): Promise<SseResponse | null> {
+export async function openSse(response: ServerResponse, headers: Record<string, string>, events: SseEvents): Promise<SseSocket | null> {
   response.writeHead(200, {
     ...headers,
     'content-type': 'text/event-stream; charset=utf-8',
@@ -67,7 +71,7 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
   let hasEnded = false
   socket.setNoDelay(true)
   socket.setKeepAlive(true, 30_000)
-  // The hub cuts a viewer that reads nothing; between two heartbeats a stream is silent.
+  // The writer cuts a client that reads nothing; between two heartbeats a stream is silent.
   socket.setTimeout(0)
   socket.on('drain', events.onDrain)
   socket.once('close', close)

@@ -21,14 +21,14 @@ export type MetricSources = {
   metrics: Metrics
   db: Database
   database: Pick<DatabaseHandle, 'pools' | 'waitingForShare'>
-  hub: { pressure(): { blocked: number; unsentBytes: number } }
+  writers: { pressure(): { blocked: number; unsentBytes: number } }
   capacity: { redisMemory(): number | null }
   backlog: { spareSlots(): ReadonlyMap<string, number> }
   leaseMs: number
 }
 
 /** Returns the function that brings the gauges up to date. */
-export function createMetricSamples({ metrics, db, database, hub, capacity, backlog, leaseMs }: MetricSources): () => Promise<void> {
+export function createMetricSamples({ metrics, db, database, writers, capacity, backlog, leaseMs }: MetricSources): () => Promise<void> {
   let askedAt = Number.NEGATIVE_INFINITY
   let asked: Promise<void> = Promise.resolve()
   return sample
@@ -43,7 +43,7 @@ export function createMetricSamples({ metrics, db, database, hub, capacity, back
     const memory = capacity.redisMemory()
     if (memory === null) metrics.redisMemory.remove()
     else metrics.redisMemory.set(memory)
-    const { blocked, unsentBytes } = hub.pressure()
+    const { blocked, unsentBytes } = writers.pressure()
     metrics.blockedViewers.set(blocked)
     metrics.unsentBytes.set(unsentBytes)
     metrics.spareSlots.reset()

@@ -9,7 +9,7 @@ import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 
 export function feedRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, databaseFor, feedFollowers, streams, metrics, isDraining } = services
+  const { db, databaseFor, feedFollowers, streams, writers, metrics, isDraining } = services
 
   serve(scope, contract.readFeed, async (request, reply) => {
     const { after, limit, ...filter } = request.query
@@ -33,7 +33,7 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
     const { principal } = request
     const { tenant, agents = null } = principal
     const admission = streams.admit(principal, [])
-    return respondWithEvents(reply, { admission, metrics }, response => ({
+    return respondWithEvents(reply, { admission, metrics, writers }, response => ({
       ...feedFollowers.follow(response, { tenant, agents, after, ...filter }),
       tell: () => false,
     }))

@@ -10,7 +10,11 @@ import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 import { type EventStream, requireEvents } from './tasks/events.ts'
 
-export function manyEventRoutes(scope: FastifyInstance, { databaseFor, hub, reader, metrics }: Services, events: EventStream): void {
+export function manyEventRoutes(
+  scope: FastifyInstance,
+  { databaseFor, hub, reader, writers, metrics }: Services,
+  events: EventStream,
+): void {
   serve(scope, contract.watchTasks, async (request, reply) => {
     requireEvents(request)
     const { principal } = request
@@ -24,7 +28,7 @@ export function manyEventRoutes(scope: FastifyInstance, { databaseFor, hub, read
     const openOf = (task: TaskId) => openChildrenOf(db, tenant, task)
     const check = (child: TaskId) => requireTask(db, tenant, child)
     const onError = (error: unknown) => reply.log.warn({ err: error }, 'a stream of several tasks was cut')
-    return respondWithEvents(reply, { admission, metrics }, response => ({
+    return respondWithEvents(reply, { admission, metrics, writers }, response => ({
       ...watchMany({ hub, log: reader, onError }, response, {
         tenant,
         tasks,

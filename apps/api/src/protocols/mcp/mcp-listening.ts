@@ -12,8 +12,6 @@ import { respondWithEvents } from '../../http/event-response.ts'
 import { dialectHeaders } from '../../http/routes/tasks/events.ts'
 import type { Services } from '../../http/services.ts'
 import { type TurnRow, toTurn } from '../../store/rows.ts'
-import { pieceOf } from '../../stream/sse-frame.ts'
-import { heartbeatChunk, type SseResponse, share } from '../../stream/sse-response.ts'
 import { questionsIn } from '../../stream/task-view.ts'
 import { type RpcRequest, resultOf } from '../json-rpc.ts'
 import { noticeOf } from './mcp-task.ts'
@@ -26,29 +24,25 @@ export type Subscription = {
   read: (id: string) => Promise<{ turn: TurnRow; task: object } | undefined>
 }
 
-const heartbeatMs = 15_000
-
-export function createListening({ hub, metrics }: Pick<Services, 'hub' | 'metrics'>) {
+export function createListening({ hub, metrics, writers }: Pick<Services, 'hub' | 'metrics' | 'writers'>) {
   /** `admission` is over when the response has ended. */
   return function listen(reply: FastifyReply, subscription: Subscription, admission: Admission): Promise<FastifyReply> {
     const { tenant } = reply.request.principal
     const { rpc, turns, read } = subscription
     const _meta = { 'io.modelcontextprotocol/subscriptionId': rpc.id ?? null }
-    return respondWithEvents(reply, { admission, metrics, headers: dialectHeaders }, response => {
+    return respondWithEvents(reply, { admission, metrics, writers, headers: dialectHeaders }, response => {
       const leaving = new AbortController()
       const { signal } = leaving
       const leave = () => leaving.abort(new Error('The subscription is over'))
-      const writer = createWriter(response, signal)
-      const beat = setInterval(writer.beat, heartbeatMs)
-      void run().finally(() => clearInterval(beat))
-      return { leave, tell: () => false, drained: writer.drained, gone: leave }
+      void run()
+      return { leave, tell: () => false, drained: () => {}, gone: leave }
 
       async function run(): Promise<void> {
         const taskIds = turns.map(({ id }) => id)
         try {
           await notify('notifications/subscriptions/acknowledged', { notifications: taskIds.length > 0 ? { taskIds } : {} })
           await Promise.all(turns.map(follow))
-          await writer.write(resultOf(rpc, { resultType: 'complete', _meta }))
+          await write(resultOf(rpc, { resultType: 'complete', _meta }))
           response.end()
         } catch (error) {
           if (!signal.aborted) reply.log.warn({ err: error }, 'a subscription was cut')
@@ -78,33 +72,13 @@ export function createListening({ hub, metrics }: Pick<Services, 'hub' | 'metric
       }
 
       function notify(method: string, params: object): Promise<void> {
-        return writer.write({ jsonrpc: '2.0', method, params: { _meta, ...params } })
+        return write({ jsonrpc: '2.0', method, params: { _meta, ...params } })
+      }
+
+      async function write(message: object): Promise<void> {
+        await untilAborted(response.room(), signal)
+        response.send(`data: ${JSON.stringify(message)}\n\n`)
       }
     })
-  }
-}
-
-/** One message after the other, each when the socket has room. */
-function createWriter(response: SseResponse, signal: AbortSignal) {
-  let room = Promise.resolve()
-  let drained = () => {}
-  let unsent = 0
-  return { write, beat, drained: () => drained() }
-
-  /** A client that has read nothing since the last time is cut. */
-  function beat(): void {
-    const before = unsent
-    unsent = response.unsentBytes()
-    if (before > 0 && unsent >= before) response.destroy()
-    else response.write(heartbeatChunk)
-  }
-
-  async function write(message: object): Promise<void> {
-    await untilAborted(room, signal)
-    const isFree = response.write(share([pieceOf(Buffer.from(`data: ${JSON.stringify(message)}\n\n`))]))
-    if (!isFree)
-      room = new Promise(resolve => {
-        drained = resolve
-      })
   }
 }

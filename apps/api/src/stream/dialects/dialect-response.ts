@@ -14,7 +14,7 @@ export type DialectResponse = SseResponse & {
   drained(): boolean
 }
 
-/** An event that waits for the socket, or bytes without an event (a heartbeat, `retry`), which pass as they are. */
+/** An event that waits for the socket, or bytes without an event (`retry`), which pass as they are. */
 type Waiting = Frame | Shared
 
 /** @param onError receives what a dialect throws. Only its own viewer is cut, because the hub writes to all viewers of a task in one loop. */
@@ -27,7 +27,7 @@ export function respondIn(
   /** What the socket had no room for, as the viewer wrote it, because an event may be many times as long in the dialect. */
   let waiting: readonly Waiting[] = []
   let isLeaving = false
-  return { write, unsentBytes, end, destroy: response.destroy, drained }
+  return { write, end, destroy: () => response.destroy(), drained }
 
   function write(bytes: Shared): boolean {
     // Full for good: the viewer stops, and a client that does not read the end is cut like any other that reads nothing.
@@ -79,11 +79,6 @@ export function respondIn(
     const chunks = stream.take(cursor, event)
     const last = stream.isPlace?.(event) === false ? -1 : chunks.length - 1
     return chunks.map((chunk, at) => dialect.encode(chunk, cursor, at === last)).join('')
-  }
-
-  /** Counts what waits here, so that a client which reads slowly has not stalled. */
-  function unsentBytes(): number {
-    return response.unsentBytes() + waiting.length
   }
 
   function end(): void {

@@ -1,13 +1,10 @@
 /** What leaves on the one connection of several viewers, and which of them may write when. */
 import { encodeByteText } from '@rivulet/broker'
 import type { Event } from '@rivulet/protocol'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { encodeEntry, encodeRetry, encodeWireEvent, pieceOf } from '../sse-frame.ts'
-import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
+import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import { type ManyResponse, respondToMany } from './many-response.ts'
-
-beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
-afterEach(() => void vi.useRealTimers())
 
 const one = '0198c0de-0000-7000-8000-000000000001'
 const two = '0198c0de-0000-7000-8000-000000000002'
@@ -30,20 +27,11 @@ test('frames carry their task in front of the cursor, and those of one tick leav
   expect(ids).toEqual([`${one}/1-2`, `${two}/3-4`, `${one}/1-3`])
 })
 
-test('`retry` is sent once, and a heartbeat only on a connection that was silent', async () => {
+test('`retry` is sent once', async () => {
   const { many, written } = open(2)
-  for (const part of [addPart(many, one), addPart(many, two)]) {
-    part.write(share([pieceOf(encodeRetry())]))
-    part.write(heartbeatChunk)
-  }
+  for (const part of [addPart(many, one), addPart(many, two)]) part.write(share([pieceOf(encodeRetry())]))
   await flushed()
   expect(written().join('').match(/retry/g)).toHaveLength(1)
-  expect(written().join('')).not.toContain(': hb')
-  const part = addPart(many, one)
-  vi.advanceTimersByTime(11_000)
-  for (let i = 0; i < 5; i += 1) part.write(heartbeatChunk)
-  await flushed()
-  expect(written().slice(1)).toEqual([': hb\n'])
 })
 
 test('a socket that is full stops every viewer that writes; when it drains they go on one after the other, until it is full again', async () => {
@@ -89,7 +77,7 @@ test('the response ends with the last task, and each viewer is gone with its own
       .join('')
       .match(/event: end/g),
   ).toHaveLength(2)
-  // It stays until the connection is closed, because the hub cuts a client that does not read the end.
+  // It stays until the connection is closed, because a client that does not read the end is cut.
   expect([second.isGone(), isEnded()]).toEqual([false, true])
   many.gone()
   expect(second.isGone()).toBe(true)
@@ -107,12 +95,6 @@ test('a viewer that leaves without an end ends the whole response, so that its c
   expect([first.isGone(), second.isGone()]).toEqual([true, true])
 })
 
-test('what waits for the socket is counted once for all viewers', () => {
-  const { many } = open(4)
-  const parts = Array.from({ length: 4 }, () => addPart(many, one))
-  expect(parts.reduce((sum, part) => sum + part.unsentBytes(), 0)).toBe(1_000)
-})
-
 function open(count: number) {
   const chunks: Shared[] = []
   let isFull = false
@@ -122,7 +104,6 @@ function open(count: number) {
       chunks.push(bytes)
       return !isFull
     },
-    unsentBytes: () => 1_000,
     end: () => {
       isEnded = true
     },
@@ -156,9 +137,9 @@ function addPart(many: ManyResponse, task: string) {
     return { drained, gone, leave: () => {}, tell: () => false }
   })
   if (!response) throw new Error('The part was not opened')
-  const { write, end, unsentBytes } = response
+  const { write, end } = response
   return {
-    ...{ write, end, unsentBytes, drains: () => drains, isGone: () => isGone },
+    ...{ write, end, drains: () => drains, isGone: () => isGone },
     onDrained: (then: () => void) => {
       onDrained = then
     },

@@ -8,12 +8,11 @@
 import type { TaskId } from '@rivulet/protocol'
 import type { Watching } from '../hub.ts'
 import { type Frame, type FrameType, type Piece, pieceOf } from '../sse-frame.ts'
-import { emptyChunk, heartbeatChunk, Shared, type SseResponse } from '../sse-response.ts'
+import { emptyChunk, Shared, type SseResponse } from '../sse-response.ts'
+import { SseWriter } from '../sse-writer.ts'
 
 /** What is handed to the socket at a time. */
 const writeBytes = 64 * 1024
-/** Every viewer sends heartbeats; one is enough for a connection that was silent for so long. */
-const silenceMs = 10_000
 
 export type ManyResponse = Pick<Watching, 'drained' | 'gone' | 'leave'> & {
   /** Resolves when the socket has room; `false` when the response is over. */
@@ -43,37 +42,28 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
   const parts = new Set<Part>()
   /** The parts whose viewers wait for the socket. */
   const blocked = new Set<Part>()
-  let waiting: (() => void)[] = []
-  let socket: 'open' | 'full' | 'over' = 'open'
+  const writer = new SseWriter(response)
   let left = count
   let pending: Pending[] = []
   let bytes = 0
-  let wroteAt = performance.now()
   let hasRetry = false
-  return { room, add, await: awaitOne, skip, drained, gone, leave }
-
-  async function room(): Promise<boolean> {
-    while (socket === 'full') await new Promise<void>(resolve => waiting.push(resolve))
-    return socket === 'open'
-  }
+  return { room: () => writer.room(), add, await: awaitOne, skip, drained, gone, leave }
 
   function add(task: TaskId, watch: (response: SseResponse) => Watching): void {
-    if (socket === 'over') return
+    if (writer.at === 'ended') return
     const part: Part = { task, prefix: Buffer.from(`${task}/`), watching: null, last: null }
     parts.add(part)
     part.watching = watch({
       write: shared => write(part, shared),
-      // Of all parts together as much as the socket has: each sees whether the client reads.
-      unsentBytes: () => (response.unsentBytes() + bytes) / Math.max(1, parts.size),
       end: () => end(part),
-      destroy: response.destroy,
+      destroy: () => writer.destroy(),
     })
     // The viewer has ended at once.
     if (!parts.has(part)) part.watching.gone()
   }
 
   function write(part: Part, shared: Shared): boolean {
-    if (socket === 'over') return false
+    if (writer.at === 'ended') return false
     const { frames } = shared
     if (frames.length === 0) writeBare(shared)
     for (const frame of frames) {
@@ -83,15 +73,14 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     }
     if (!isTagged && frames.length > 0) pass(shared)
     if (bytes >= writeBytes) flush()
-    if (!isFull()) return true
+    if (writer.at === 'open') return true
     blocked.add(part)
     return false
   }
 
   function pass(shared: Shared): void {
     flush()
-    wroteAt = performance.now()
-    if (!response.write(shared)) socket = 'full'
+    writer.write(shared)
   }
 
   function tellChildren({ started, snapshot }: ChildListener, { task }: Part, frame: Frame): void {
@@ -99,12 +88,10 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     else if (frame.type === 'child.started' && frame.event.type === 'child.started') started(frame.event.child)
   }
 
-  /** A heartbeat, or `retry`, which is sent once. */
+  /** `retry`, which is sent once. */
   function writeBare(shared: Shared): void {
-    const isNeeded = shared === heartbeatChunk ? performance.now() - wroteAt > silenceMs : !hasRetry
+    if (hasRetry) return
     hasRetry = true
-    if (!isNeeded) return
-    wroteAt = performance.now()
     put(noPrefix, pieceOf(shared.plain), 0)
   }
 
@@ -114,7 +101,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
   }
 
   function flush(): void {
-    if (pending.length === 0 || socket === 'over') return
+    if (pending.length === 0 || writer.at === 'ended') return
     const chunk = emptyChunk(bytes)
     let end = chunk.from
     for (const { prefix, piece, at } of pending) {
@@ -125,8 +112,7 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     }
     pending = []
     bytes = 0
-    wroteAt = performance.now()
-    if (!response.write(new Shared(chunk, []))) socket = 'full'
+    writer.write(new Shared(chunk, []))
   }
 
   function end(part: Part): void {
@@ -151,39 +137,25 @@ export function respondToMany(response: SseResponse, count: number, { isTagged, 
     part.watching?.gone()
   }
 
-  /** Its viewers stay until the connection is closed, because the hub cuts a client that does not read the end. */
+  /** Its viewers stay until the connection is closed, because a client that does not read the end is cut. */
   function leave(): void {
-    if (socket === 'over') return
+    if (writer.at === 'ended') return
     flush()
-    finish()
-    response.end()
-  }
-
-  function finish(): void {
-    socket = 'over'
-    for (const resolve of waiting) resolve()
+    writer.end()
   }
 
   /** The waiting viewers go on one after the other, until the socket is full again. A viewer that has to wait again is last the next time. */
   function drained(): void {
-    if (socket === 'over') return
-    socket = 'open'
-    const opening = waiting
-    waiting = []
-    for (const resolve of opening) resolve()
+    writer.drained()
     for (const part of blocked) {
-      if (isFull()) return
+      if (writer.at !== 'open') return
       blocked.delete(part)
       part.watching?.drained()
     }
   }
 
-  function isFull(): boolean {
-    return socket !== 'open'
-  }
-
   function gone(): void {
-    finish()
+    writer.gone()
     for (const part of parts) forget(part)
   }
 }

@@ -126,7 +126,6 @@ function createSocket() {
       text += plain
       return !isFull
     },
-    unsentBytes: () => 0,
     end: () => {
       isEnded = true
     },

@@ -14,7 +14,7 @@ type State = 'open' | 'ended' | 'left'
 
 export function respondWithMessage(response: SseResponse, { task, index }: { task: TaskId; index: number }): SseResponse {
   let state: State = 'open'
-  return { ...response, write }
+  return { write, end: () => response.end(), destroy: () => response.destroy() }
 
   function write(bytes: Shared): boolean {
     // Full for good: the viewer stops, and a client that does not read the end is cut like any other that reads nothing.

@@ -10,7 +10,8 @@ import { firstPage } from '../../log/log-fold.ts'
 import type { Feed } from '../feed.ts'
 import type { Part } from '../log-pages.ts'
 import { encodeRetry, encodeWireEvent, type Piece, pieceOf } from '../sse-frame.ts'
-import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
+import { type Shared, type SseResponse, share } from '../sse-response.ts'
+import { SseWriter } from '../sse-writer.ts'
 import { nextSource, type SourceChange, type ViewerSource } from './viewer-source.ts'
 
 export type Viewer = {
@@ -19,7 +20,6 @@ export type Viewer = {
   pump(batch?: Batch): void
   /** It has missed something: a snapshot comes before anything else. */
   skip(reason: SnapshotReason): void
-  beat(): void
   /** Where it stands while its socket is full; null when it is not. */
   blockedAt(): Cursor | null
   /** Ends the response so that the client comes back elsewhere. */
@@ -29,10 +29,7 @@ export type Viewer = {
   /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
   tell(event: TokenEvent): boolean
   drained(): void
-  /** Cuts the connection if nothing has left it for this long, or if its client does not read the end; returns whether it did. */
-  cutIfStalled(stallMs: number): boolean
   cut(): void
-  unsentBytes(): number
 }
 
 /** The frames between two positions of a feed, the second of which is where it stands. `isLast` when nothing is left to come. */
@@ -54,16 +51,13 @@ export type ViewerDeps = {
   onError: (error: unknown) => void
 }
 
-/** Its response. While it is full, and after its end, the hub looks whether its client takes anything: `unsent` bytes since `movedAt`. */
-type Socket = { at: 'open' } | { at: 'full' | 'ended'; unsent: number; movedAt: number }
-
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
 export function startViewer({ feed, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
   /** The last cursor that it received, here or from another API. */
   let told: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.heard : cursor
   let source: ViewerSource = firstSource()
-  let socket: Socket = { at: 'open' }
+  const writer = new SseWriter(response)
   let isCaughtUp = false
 
   send([pieceOf(encodeRetry())])
@@ -73,15 +67,12 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     task: feed.task,
     pump,
     skip,
-    beat,
-    blockedAt: () => (socket.at === 'full' ? cursor : null),
+    blockedAt: () => (writer.at === 'full' ? cursor : null),
     leave,
     remove,
     tell,
     drained,
-    cutIfStalled,
-    cut: response.destroy,
-    unsentBytes: response.unsentBytes,
+    cut: () => writer.destroy(),
   }
 
   function firstSource(): ViewerSource {
@@ -95,16 +86,11 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     source = nextSource(source, what)
   }
 
-  /** The only change of its response: an end is for good. */
-  function turn(at: Socket['at']): void {
-    if (socket.at !== 'ended') socket = at === 'open' ? { at } : { at, unsent: response.unsentBytes(), movedAt: performance.now() }
-  }
-
   function pump(batch?: Batch): void {
-    if (socket.at !== 'open' || source.at === 'log' || (source.at === 'snapshot' && source.waits > 0)) return
+    if (writer.at !== 'open' || source.at === 'log' || (source.at === 'snapshot' && source.waits > 0)) return
     if (batch && source.at === 'ring' && cursor === batch.from) {
       cursor = batch.to
-      write(batch.shared)
+      writer.write(batch.shared)
       // As nearly always: a delta for a viewer that stays.
       if (isCaughtUp && !batch.isLast) return
     } else if (source.at === 'snapshot' || compareCursors(cursor, feed.position()) < 0) {
@@ -137,7 +123,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     const snapshot = feed.snapshot(reason, feed.placeOf(place()), reason === 'join' ? origin : place())
     told = snapshot.place
     cursor = snapshot.position
-    write(snapshot.shared)
+    writer.write(snapshot.shared)
   }
 
   /** The cursor that its next frame stands for: not before the last one that it received. */
@@ -167,51 +153,29 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
 
   function finish(): void {
     send([encodeWireEvent(place(), { type: 'end', task: feed.task, status: feed.status() })])
-    end()
+    writer.end()
   }
 
   function leave(): void {
-    if (socket.at === 'ended') return
-    if (socket.at === 'open') send([pieceOf(encodeRetry())])
-    end()
+    writer.leave()
   }
 
   function remove(): void {
-    if (socket.at === 'ended') return
     // Also where the socket is full: it is the last event, and small.
     send([encodeWireEvent(place(), { type: 'deleted', task: feed.task })])
-    end()
+    writer.end()
   }
 
   function tell(event: TokenEvent): boolean {
-    if (socket.at !== 'open' || source.at === 'snapshot') return false
+    if (writer.at !== 'open' || source.at === 'snapshot') return false
     send([encodeWireEvent(place(), event)])
     return true
   }
 
-  function end(): void {
-    response.end()
-    turn('ended')
-  }
-
-  function beat(): void {
-    if (socket.at === 'open') write(heartbeatChunk)
-  }
-
   function drained(): void {
-    turn('open')
+    writer.drained()
     change({ kind: 'drained' })
     goOn()
-  }
-
-  function cutIfStalled(stallMs: number): boolean {
-    if (socket.at === 'open') return false
-    const unsent = response.unsentBytes()
-    const now = performance.now()
-    if (unsent !== socket.unsent) socket = { ...socket, unsent, movedAt: now }
-    if (now - socket.movedAt < stallMs) return false
-    response.destroy()
-    return true
   }
 
   /** From the log, page by page, until the ring takes over. A socket that is full ends it, and one that has drained begins it again. */
@@ -237,13 +201,13 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   function sendParts(parts: readonly Part[]): void {
     for (const { to, shared } of parts) {
       cursor = to
-      if (shared) write(shared)
+      if (shared) writer.write(shared)
       if (!isOpen()) return
     }
   }
 
   function isOpen(): boolean {
-    return socket.at === 'open'
+    return writer.at === 'open'
   }
 
   function isInRing(position: Cursor): boolean {
@@ -251,15 +215,11 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function send(frames: readonly Piece[]): void {
-    if (frames.length > 0) write(share(frames))
-  }
-
-  function write(bytes: Shared): void {
-    if (!response.write(bytes) && socket.at === 'open') turn('full')
+    if (frames.length > 0) writer.write(share(frames))
   }
 
   function fail(error: unknown): void {
     onError(error)
-    response.destroy()
+    writer.destroy()
   }
 }

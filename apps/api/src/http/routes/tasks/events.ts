@@ -22,7 +22,7 @@ export type EventStream = ReturnType<typeof createEventStream>
 type DialectRequest = { dialect?: Dialect | undefined; turnNumber?: number | undefined; isContinued?: boolean | undefined }
 
 /** Responds to a request with a task's event stream. */
-export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services, formats: Formats) {
+export function createEventStream({ databaseFor, hub, reader, streams, writers, metrics, isDraining }: Services, formats: Formats) {
   const checkTask = createTaskCheck(databaseFor)
   return { stream, streamIn, wants, reserve, checkTurn, dialectOf }
 
@@ -103,11 +103,11 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     const turnNumber = dialect?.scope === 'turn' ? request.turnNumber : undefined
     const wanted = { task, turnNumber, isContinued: request.isContinued, begin }
     const start = { begin, isFollowing: request.isFollowing }
-    if (!dialect) return respondWithEvents(reply, { admission, metrics }, response => hub.watch(place.feed, response, start))
+    if (!dialect) return respondWithEvents(reply, { admission, metrics, writers, task }, response => hub.watch(place.feed, response, start))
     const tree = dialect.hasChildren ? treeFor(reply) : null
     const stream = await openStream(reader, dialect, { ...wanted, follow: tree?.follow })
     const headers = { ...dialectHeaders, ...dialect.headers }
-    return respondWithEvents(reply, { admission, metrics, headers }, response => {
+    return respondWithEvents(reply, { admission, metrics, writers, headers, task }, response => {
       const translated = respondIn(dialect, stream, response, error =>
         reply.log.error({ err: error, task, format: dialect.name }, 'could not convert an event to the format of the caller'),
       )

@@ -10,7 +10,7 @@ import type { Services } from '../../services.ts'
 import { comeBackLater, type EventStream, placeOf, requireEvents } from './events.ts'
 
 export function messageEventRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, hub, reader, metrics, config } = services
+  const { databaseFor, hub, reader, writers, metrics, config } = services
 
   serve(scope, contract.watchMessage, async (request, reply) => {
     requireEvents(request)
@@ -25,7 +25,7 @@ export function messageEventRoutes(scope: FastifyInstance, services: Services, e
         const place = await findMessagePlace({ hub, log: reader, read }, { tenant, task, index }, cursor)
         if (place.kind === 'live') {
           const start = { begin: place.begin, isFollowing: false }
-          return respondWithEvents(reply, { admission, metrics }, response =>
+          return respondWithEvents(reply, { admission, metrics, writers, task }, response =>
             hub.watch(place.feed, respondWithMessage(response, { task, index }), start),
           )
         }

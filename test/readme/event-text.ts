@@ -9,12 +9,12 @@ import {
   restoreState,
   wireEventSchema,
 } from '@rivulet/protocol'
+import { eventsInStream } from '../support/viewers/stream-text.ts'
 
 export function messagesIn(stream = ''): Message[] {
   let state = emptyState
-  for (const frame of stream.split('\n\n')) {
-    const [, data, cursor] = /^event: \S+\ndata: (.*)\nid: (\S+)$/m.exec(frame) ?? []
-    if (!cursor || !data) continue
+  for (const { data, id: cursor } of eventsInStream(stream)) {
+    if (!cursor) continue
     const event = JSON.parse(data)
     const wire = wireEventSchema.safeParse(event).data
     if (wire?.type === 'snapshot') state = restoreState(cursor as Cursor, { ...wire, status: wire.task.status })

@@ -6,6 +6,7 @@ import { fail, full, repeat, rest, type Step, say } from '../support/agents/scri
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { dataInStream, idsInStream } from '../support/viewers/stream-text.ts'
 import { paid, payerOf, registrar } from './asking-agents.ts'
 import { haltingAgent, halves, taskWithGap, wipeLog } from './lost-logs.ts'
 
@@ -419,8 +420,7 @@ async function subscribe(id: string, api: number, cursor?: string): Promise<{ ou
   const headers = { 'a2a-version': '1.0', ...(cursor !== undefined && { 'last-event-id': cursor }) }
   const text = await (await fetch(`${platform.urls[api]}/a2a/scripted/tasks/${id}:subscribe`, { headers })).text()
   const artifacts = new Map<string, unknown>()
-  for (const [, data = ''] of text.matchAll(/^data: (.+)$/gm)) {
-    const { task, artifactUpdate } = JSON.parse(data) as Raw
+  for (const { task, artifactUpdate } of dataInStream<Raw>(text)) {
     for (const { artifactId, parts } of task?.artifacts ?? []) artifacts.set(artifactId, valueIn(parts))
     if (!artifactUpdate) continue
     const { artifact, append } = artifactUpdate
@@ -441,5 +441,5 @@ async function cursorsOf(task: string): Promise<string[]> {
   let text = ''
   while (!text.includes('The final word.')) text += Buffer.from((await reader?.read())?.value ?? []).toString()
   leaving.abort()
-  return [...text.matchAll(/^id: (.+)$/gm)].map(([, cursor = '']) => cursor)
+  return idsInStream(text)
 }

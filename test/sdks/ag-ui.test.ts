@@ -8,6 +8,7 @@ import { extend, fail, full, repeat, rest, say } from '../support/agents/scripts
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { idsInStream } from '../support/viewers/stream-text.ts'
 import { guide, paid, payerOf, registrar, shopper } from './asking-agents.ts'
 import { everyContent } from './every-content.ts'
 import { haltingAgent, halves, taskWithGap, wipeLog } from './lost-logs.ts'
@@ -410,6 +411,5 @@ async function tasksOf({ threadId }: RivuletAgent): Promise<Task[]> {
 }
 
 async function cursorsOf(task: string): Promise<string[]> {
-  const text = await (await fetch(`${platform.urls[0]}/v1/tasks/${task}/events?from=start`)).text()
-  return [...text.matchAll(/^id: (.+)$/gm)].map(([, cursor = '']) => cursor)
+  return idsInStream(await (await fetch(`${platform.urls[0]}/v1/tasks/${task}/events?from=start`)).text())
 }

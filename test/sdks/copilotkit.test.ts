@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { extend, rest, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { dataInStream } from '../support/viewers/stream-text.ts'
 import { paid, payerOf } from './asking-agents.ts'
 
 // Before the runtime is loaded: no test calls anything outside this machine.
@@ -50,7 +51,7 @@ async function post(path: string, given: object): Promise<BaseEvent[]> {
   const address = `http://page/api/copilotkit/agent/${path}`
   const response = await handle(new Request(address, { method: 'POST', headers, body: JSON.stringify(body) }))
   expect(response.status).toBe(200)
-  return [...(await response.text()).matchAll(/^data: (.+)$/gm)].map(([, data = '']) => JSON.parse(data) as BaseEvent)
+  return dataInStream(await response.text())
 }
 
 function textOf(events: readonly BaseEvent[]): string {

@@ -3,6 +3,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { Client as OlderClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OlderTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { defineAgent, delta } from '@rivulet/worker'
+import { createParser } from 'eventsource-parser'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { halting } from '../support/agents/halting-agent.ts'
@@ -298,12 +299,8 @@ type Notice = {
 async function listen(taskIds: string[], told: Notice[], url = platform.urls[0]): Promise<void> {
   const response = await call('subscriptions/listen', { notifications: { taskIds } }, url, {}, 7)
   expect(response.headers.get('content-type')).toContain('text/event-stream')
-  let text = ''
-  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    const frames = (text + piece).split('\n\n')
-    text = frames.pop() ?? ''
-    told.push(...frames.flatMap(frame => (frame.startsWith('data: ') ? [JSON.parse(frame.slice(6)) as Notice] : [])))
-  }
+  const parser = createParser({ onEvent: ({ data }) => told.push(JSON.parse(data) as Notice) })
+  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) parser.feed(piece)
 }
 
 async function connect(

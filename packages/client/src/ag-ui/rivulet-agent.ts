@@ -4,6 +4,7 @@
  * The ids of a stream are cursors of the thread. The agent keeps the last one, and connects after it.
  */
 import { HttpAgent, type HttpAgentConfig, type RunAgentInput, runHttpRequest, transformHttpEventStream } from '@ag-ui/client'
+import { createFrameParser } from '../stream/sse-parser.ts'
 
 type Events = ReturnType<HttpAgent['run']>
 
@@ -59,12 +60,10 @@ export class RivuletAgent extends HttpAgent {
     if (!reader) return response
     const { threadId } = this
     const decoder = new TextDecoder()
-    let rest = ''
+    const parser = createFrameParser(() => {})
     const read = async () => {
       const piece = await reader.read()
-      const frames = (rest + decoder.decode(piece.value, { stream: true })).split('\n\n')
-      rest = frames.pop() ?? ''
-      const id = frames.flatMap(frame => /^id: (.+)$/m.exec(frame)?.[1] ?? []).at(-1)
+      const id = parser.parse(decoder.decode(piece.value, { stream: true })).findLast(frame => frame.id)?.id
       if (id !== undefined) this.#last = { threadId, id }
       return piece
     }

@@ -1,6 +1,9 @@
 /**
  * Parses an event stream, as the HTML standard defines it, from text that is cut anywhere.
  *
+ * A test compares it with `eventsource-parser`, which is not a dependency, because with it a page would get 20.9 kB of gzip for the client instead of 19.8, and
+ * the limit is 20.
+ *
  * The pieces of a line are joined once, when it is complete, so that a line costs its length once, however small its pieces are.
  */
 export type Frame = { id: string | undefined; event: string | undefined; data: string }

@@ -31,12 +31,18 @@ export type Draining = {
  *
  * @param keepsShare of a turn that lost its worker: it keeps its share of the workers, because the worker may come back and go on with it
  */
-export async function dispatch(tx: Transaction, turnId: TurnId, { keepsShare = false } = {}): Promise<void> {
+export async function dispatch(tx: Transaction, turnId: TurnId, options: { keepsShare?: boolean } = {}): Promise<void> {
+  await dispatchAll(tx, [turnId], options)
+}
+
+/** The caller holds their rows. */
+async function dispatchAll(tx: Transaction, ids: readonly TurnId[], { keepsShare = false } = {}): Promise<void> {
+  const all = sql`${sql.param(ids)}::uuid[]`
   await tx
     .update(turns)
     .set({ dispatch: sql`${turns.dispatch} + 1`, ...(!keepsShare && { sent: null }) })
-    .where(eq(turns.id, turnId))
-  await tx.insert(outbox).values({ turn: turnId })
+    .where(sql`${turns.id} = any(${all})`)
+  await tx.execute(sql`insert into ${outbox} (turn) select unnest(${all})`)
 }
 
 /**
@@ -115,32 +121,27 @@ export async function dispatchedTurns(db: Database, { dueForMs, limit }: { dueFo
 /** Sends turns again whose job was lost. They keep their share: a silent worker may take its turn back, which must not exceed a limit. */
 export async function redispatch(db: Database, ids: readonly string[]): Promise<void> {
   await db.transaction(async tx => {
-    // Always in one order, because locking rows in two orders is a deadlock.
-    for (const id of [...ids].sort()) await redispatchOne(tx, id)
+    const wanted = sql`${turns.id} = any(${sql.param(ids)}::uuid[])`
+    await dispatchAll(tx, await holdTurns(tx, and(eq(turns.status, 'queued'), wanted)), { keepsShare: true })
   })
 }
 
 /** Sends the turns that wait for an agent to its queue of now, after the agent of a tenant, or the shared one, was added or removed. */
 export async function moveTurns(tx: Transaction, owner: Tenant | null, agent: string): Promise<void> {
   const isWaiting = and(eq(turns.status, 'queued'), eq(tasks.agent, agent), owner === null ? undefined : eq(turns.tenant, owner))
+  const ids = await holdTurns(tx, and(isWaiting, sql.raw(isNext)))
+  await tx.delete(outbox).where(sql`${outbox.turn} = any(${sql.param(ids)}::uuid[])`)
+  await dispatchAll(tx, ids)
+}
+
+/** Always in one order, because locking rows in two orders is a deadlock. */
+async function holdTurns(tx: Transaction, which: SQL | undefined): Promise<TurnId[]> {
   const found = await tx
     .select({ id: turns.id })
     .from(turns)
     .innerJoin(tasks, eq(tasks.id, turns.task))
-    .where(and(isWaiting, sql.raw(isNext)))
+    .where(which)
     .orderBy(asc(turns.id))
     .for('update', { of: turns })
-  for (const { id } of found) {
-    await tx.delete(outbox).where(eq(outbox.turn, id))
-    await dispatch(tx, id)
-  }
-}
-
-async function redispatchOne(tx: Transaction, id: string): Promise<void> {
-  const [queued] = await tx
-    .select({ id: turns.id })
-    .from(turns)
-    .where(and(eq(turns.id, id), eq(turns.status, 'queued')))
-    .for('update')
-  if (queued) await dispatch(tx, id, { keepsShare: true })
+  return found.map(({ id }) => id)
 }

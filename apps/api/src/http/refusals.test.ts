@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openStore } from '../../test/open-store.ts'
 import type { DatabaseHandle } from '../store/connection/database.ts'
 import { audit } from '../store/schema.ts'
-import { type Refusal, Refusals } from './refusals.ts'
+import { networkOf, type Refusal, Refusals } from './refusals.ts'
 
 let store: DatabaseHandle
 let refusals: Refusals
@@ -84,4 +84,35 @@ test('the callers of a tenant that share an entry share it with those of the sam
     ['key', 1],
     ['token', 10],
   ])
+})
+
+test('the addresses of one IPv6 network are one caller, and its entry names the network once there were two', async () => {
+  const from = (address: string): Refusal => ({
+    ...{ tenant: '*', code: 'unauthorized', route: 'GET /v1/tasks' },
+    caller: { via: 'none', address },
+  })
+  for (let host = 1; host <= 1_000; host += 1) refusals.add(from(`2001:db8:0:7::${host.toString(16)}`))
+  for (const address of ['2001:db8:0:7:1:2:3:4', '2001:db8::7:0:0:0:9', '2001:db8:0:8::1', '::ffff:192.0.2.1', '::ffff:192.0.2.2'])
+    refusals.add(from(address))
+  await refusals.write()
+  const written = (await entries()).map(({ address, details }) => [address, details.count]).sort()
+  expect(written).toEqual([
+    ['2001:db8:0:7::/64', 1_002],
+    ['2001:db8:0:8::1', 1],
+    ['::ffff:192.0.2.1', 1],
+    ['::ffff:192.0.2.2', 1],
+  ])
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['::1', '::1'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['2001:db8:1::', '2001:db8:1:0::/64'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2:3:4:5::', '2001:db8:1:2::/64'],
+  ['2001:0db8:0001:0002::1', '2001:db8:1:2::/64'],
+  ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+])('the network of %s is %s', (address, network) => {
+  expect(networkOf(address)).toBe(network)
 })

@@ -1,8 +1,9 @@
 /**
  * The audit entries of refused requests: without a valid key, without the right, above a rate or a quota. A flood is one entry a minute for each caller and
- * code, with their number. Beyond `maxGroups` of these, those of a tenant share one for each code and `via`. A process that is killed loses the numbers that
- * it has not written.
+ * code, with their number; the addresses of one IPv6 network (/64) are one caller, because one machine has all of them. Beyond `maxGroups` of these, those
+ * of a tenant share one for each code and `via`. A process that is killed loses the numbers that it has not written.
  */
+import { isIPv6 } from 'node:net'
 import type { ErrorCode } from '@rivulet/protocol'
 import { createTally } from '../access/tally.ts'
 import { type AuditCaller, insertAudit } from '../store/access/audit.ts'
@@ -36,13 +37,14 @@ export class Refusals {
   }
 
   add({ tenant, caller, code, route }: Refusal): void {
-    const own = JSON.stringify([tenant, code, caller])
+    const own = JSON.stringify([tenant, code, { ...caller, address: networkOf(caller.address) }])
     const isShared = !this.#groups.has(own) && this.#sizes.countOf(tenant) >= maxGroups
     const group = this.#groupOf(isShared ? JSON.stringify([tenant, code, caller.via]) : own, {
       tenant,
       code,
       caller: isShared ? { via: caller.via } : caller,
     })
+    if (!isShared && group.caller.address !== caller.address) group.caller = { ...caller, address: networkOf(caller.address) }
     group.count += 1
     if (group.routes.size < maxRoutes) group.routes.add(route)
   }
@@ -95,4 +97,14 @@ export class Refusals {
       this.#deps.onEntry()
     }
   }
+}
+
+/** The /64 network of an IPv6 address. IPv4 in IPv6, and this machine, begin with `::` and are one address. */
+export function networkOf(address: string | undefined): string | undefined {
+  if (!address || !isIPv6(address) || address.startsWith('::')) return address
+  const [head = '', tail] = (address.split('%')[0] ?? '').split('::')
+  const groups = head.split(':')
+  const missing = tail === undefined ? 0 : 8 - groups.length - tail.split(':').length
+  const first = [...groups, ...Array<string>(Math.max(0, missing)).fill('0'), ...(tail?.split(':') ?? [])].slice(0, 4)
+  return `${first.map(group => Number.parseInt(group || '0', 16).toString(16)).join(':')}::/64`
 }

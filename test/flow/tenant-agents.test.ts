@@ -8,6 +8,7 @@ import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/k
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { type Accepted, createClient, type Reply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
+import { startProxy } from '../support/viewers/proxy.ts'
 
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
@@ -64,7 +65,11 @@ describe.each(['redis', 'http'] as const)('workers over %s', transport => {
   const withRedis = () => ({ redisUrl: inject('redisUrl'), redisPrefix: platform.keys.queuePrefix.slice(1, -':queue}'.length) })
 
   /** A worker whose agent responds with the name of the owner and of the tenant that it gets. */
-  async function serve(name: string, owner: TenantName | 'shared', { params }: { params?: z.ZodObject } = {}) {
+  async function serve(
+    name: string,
+    owner: TenantName | 'shared',
+    { params, url = platform.url }: { params?: z.ZodObject; url?: string } = {},
+  ) {
     const key = await makeKey(owner === 'shared' ? { allTenants: true } : { tenant: owner })
     const description = `the ${name} of ${owner}`
     const about = { name, description }
@@ -72,14 +77,25 @@ describe.each(['redis', 'http'] as const)('workers over %s', transport => {
       ? defineAgent({ ...about, params, run: async turn => void (await turn.send(owner)) })
       : defineAgent({ ...about, run: async turn => void (await turn.send(owner)) })
     const where = transport === 'http' ? { transport } : withRedis()
-    const worker = createWorker({ agents: [agent], url: platform.url, ...where, key, log: silent, heartbeatMs: 200, drainMs: 0 })
+    const worker = createWorker({ agents: [agent], url, ...where, key, log: silent, heartbeatMs: 200, drainMs: 0 })
     onTestFinished(() => worker.stop())
-    await until(`the agent of ${owner} is registered`, async () => {
+    await registered(name, owner)
+    return worker
+  }
+
+  function registered(name: string, owner: TenantName | 'shared'): Promise<unknown> {
+    return until(`the agent of ${owner} is registered`, async () => {
       const tenant = owner === 'shared' ? 'third' : owner
       const { data } = await get<{ data: { name: string; description: string }[] }>('/v1/agents', tenant)
-      return data.some(known => known.name === name && known.description === description)
+      return data.some(known => known.name === name && known.description === `the ${name} of ${owner}`)
     })
-    return worker
+  }
+
+  function removed(name: string): Promise<unknown> {
+    return until('the agent of acme is removed', async () => {
+      const headers = { authorization: `Bearer ${callers.acme}` }
+      return (await fetch(`${platform.url}/v1/agents/${name}`, { method: 'DELETE', headers })).status === 204
+    })
   }
 
   test.each([
@@ -133,15 +149,24 @@ describe.each(['redis', 'http'] as const)('workers over %s', transport => {
     expect(await Promise.all(waiting.slice(0, 2).map(responseOf))).toEqual(['acme', 'acme'])
     await own.stop()
     const later = await createTask(name, 'acme')
-    await until('the agent of the tenant is removed', async () => {
-      const response = await fetch(`${platform.url}/v1/agents/${name}`, {
-        method: 'DELETE',
-        headers: { authorization: `Bearer ${callers.acme}` },
-      })
-      return response.status === 204
-    })
+    await removed(name)
     await serve(name, 'shared')
     expect(await responseOf(later)).toBe('shared')
     expect(await responseOf(waiting[2] as Accepted)).toBe('shared')
+  })
+
+  test('take the turns of their tenant from another queue than before, when another tenant has taken the name meanwhile', async () => {
+    const name = `desk-${randomUUID()}`
+    const proxy = await startProxy(platform.url)
+    onTestFinished(() => proxy.close())
+    await serve(name, 'acme', { url: proxy.url })
+    expect(await responseOf(await createTask(name, 'acme'))).toBe('acme')
+    proxy.down()
+    await removed(name)
+    await serve(name, 'rival')
+    proxy.up()
+    await registered(name, 'acme')
+    const accepted = await Promise.all([createTask(name, 'acme'), createTask(name, 'rival')])
+    expect(await Promise.all(accepted.map(responseOf))).toEqual(['acme', 'rival'])
   })
 })

@@ -96,7 +96,7 @@ function open(url: string) {
 }
 
 function options(url: string) {
-  return { url, key: undefined, worker: 'w', hello: { worker: 'w', agents: [] }, heartbeatMs, watchdogMs: null }
+  return { url, key: undefined, worker: 'w', hello: { worker: 'w', agents: [] }, heartbeatMs, watchdogMs: null, onQueues: () => {} }
 }
 
 type Body = { turns: { turnId: string }[]; fenced: number }

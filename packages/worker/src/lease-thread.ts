@@ -40,9 +40,11 @@ export type LeaseThreadOptions = {
   heartbeatMs: number
   watchdogMs: number | null
   onBeatFailed: (reason: string) => void
+  /** After each hello: by agent, the queues that are not named as their agents. */
+  onQueues: (queues: Record<string, string>) => void
 }
 
-export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOptions): LeaseThread {
+export function startLeaseThread({ onBeatFailed, onQueues, ...options }: LeaseThreadOptions): LeaseThread {
   const shared = new SharedArrayBuffer(8)
   const seen = new Int32Array(shared)
   // The watchdog can inspect only the main thread.
@@ -92,6 +94,7 @@ export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOption
 
   function hear(message: FromThread): void {
     if ('failed' in message) onBeatFailed(message.failed)
+    else if ('queues' in message) onQueues(message.queues)
     else if ('answered' in message) for (const key of message.answered) onAnswered.get(key)?.()
     else if ('lost' in message) for (const { key, epoch } of message.lost) onLost.get(key)?.(epoch)
   }

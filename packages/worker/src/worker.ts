@@ -129,6 +129,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const leases = startLeaseThread({
     ...{ url, key, worker: id, hello: isolated ? null : hello, heartbeatMs, watchdogMs },
     onBeatFailed: reason => log.warn({ reason }, 'heartbeat failed'),
+    onQueues: queues => intake?.follow(queues),
   })
   const held = createHeldTurns(leases)
   const logChecks = setInterval(held.checkLogs, logCheckMs)

@@ -47,7 +47,7 @@ export function startBeats({ post, options, held, tell }) {
     failedBeats += 1
     try {
       await renew()
-      if (hello) await post('hello', hello)
+      if (hello) tell({ queues: /** @type {Record<string, string>} */ ((await post('hello', hello)).queues ?? {}) })
       failures = 0
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)

@@ -15,6 +15,8 @@ export type FromThread =
   | { lost: { key: number; epoch: number }[] }
   /** A wait of these was closed. */
   | { answered: number[] }
+  /** The queues of the agents now, as in the reply to a hello. */
+  | { queues: Record<string, string> }
   /** A beat was not accepted; another follows. */
   | { failed: string }
   /** The key may not serve these agents: no later beat will be accepted. */

@@ -69,7 +69,8 @@ export function createHttpTransport({ worker, server, log }: HttpTransportOption
     const running = new Set<Promise<void>>()
     let hasRoom = () => {}
     const polling = repeatUntil(stopping.signal, poll)
-    return { resize: () => hasRoom(), close }
+    // The API finds the queues of the agents for each poll.
+    return { resize: () => hasRoom(), follow: () => {}, close }
 
     async function poll(): Promise<void> {
       const open = agents.filter(agent => room(agent).used < room(agent).most)

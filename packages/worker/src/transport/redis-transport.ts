@@ -7,9 +7,10 @@ import {
   createLogWriter,
   createTurnConsumer,
   requireFitRedis,
+  type TurnConsumer,
 } from '@rivulet/broker'
 import type { Logger } from '../logger.ts'
-import type { Transport, TransportEvents } from './transport.ts'
+import type { Transport, TransportEvents, Wanted } from './transport.ts'
 
 export type RedisTransportOptions = { worker: string; redisUrl: string; redisPrefix: string | undefined; log: Logger }
 
@@ -29,23 +30,51 @@ export function createRedisTransport(options: RedisTransportOptions, { onOver, o
   redis.on('ready', onReconnect)
   return { append, ready: signal => requireFitRedis(redis, signal), take, close }
 
-  function take(...[{ agents, queues }, room, run]: Parameters<Transport['take']>): ReturnType<Transport['take']> {
-    const consumers = agents.map(agent => {
-      const own = { queue: queues[agent] ?? agent, redis: blocking, keys, concurrency: room(agent).most, onError }
-      return { agent, consumer: createTurnConsumer({ ...own, run: turnId => run(agent, turnId) }) }
-    })
+  function take(...[{ agents, queues: first }, room, run]: Parameters<Transport['take']>): ReturnType<Transport['take']> {
+    let queues = first
+    const consumers = new Map(agents.map(agent => [agent, consume(agent)]))
+    /** Those that take nothing more, and whose turns have not ended. */
+    const closing = new Set<Promise<void>>()
+    let isClosing = false
     return {
       // A queue fetches no more than this process has room for; a fetch that was under way before may still bring a turn, which goes back.
       resize: () => {
-        for (const { agent, consumer } of consumers) consumer.setConcurrency(room(agent).most)
+        for (const [agent, consumer] of consumers) consumer.setConcurrency(room(agent).most)
+      },
+      follow: now => {
+        if (isClosing) return
+        const moved = agents.filter(agent => queueOf(agent, now) !== queueOf(agent, queues))
+        queues = now
+        for (const agent of moved) {
+          leave(consumers.get(agent))
+          consumers.set(agent, consume(agent))
+          log.info({ agent, queue: queueOf(agent, queues) }, 'the agent has another queue')
+        }
       },
       close: async () => {
-        await Promise.all(consumers.map(({ consumer }) => consumer.close()))
+        isClosing = true
+        for (const consumer of consumers.values()) leave(consumer)
+        await Promise.all(closing)
       },
+    }
+
+    function consume(agent: string): TurnConsumer {
+      const own = { queue: queueOf(agent, queues), redis: blocking, keys, concurrency: room(agent).most, onError }
+      return createTurnConsumer({ ...own, run: turnId => run(agent, turnId) })
+    }
+
+    function leave(consumer: TurnConsumer | undefined): void {
+      const closed = Promise.resolve(consumer?.close()).catch(onError)
+      closing.add(closed)
+      void closed.then(() => closing.delete(closed))
     }
   }
 
   function close(): void {
     for (const connection of [redis, blocking, pushed]) connection.disconnect()
   }
+}
+
+function queueOf(agent: string, queues: Wanted['queues']): string {
+  return queues[agent] ?? agent
 }

@@ -11,6 +11,8 @@ export type Room = (agent: string) => { used: number; most: number }
 export type Intake = {
   /** The room has changed. */
   resize(): void
+  /** Takes turns from these queues from now on. An agent that was removed and registered again may have another queue. */
+  follow(queues: Wanted['queues']): void
   /** Takes nothing more. Resolves when the turns that were taken have ended. */
   close(): Promise<void>
 }

@@ -105,6 +105,37 @@ test('the secret of a webhook is encrypted in Postgres, and one that was stored 
   for (const secret of [first, second]) expect(() => new Receiver(String(secret)).verify(body, headers)).not.toThrow()
 })
 
+test('secrets that were stored without a SECRETS_KEY are encrypted when an API starts with one', async () => {
+  const open = await startPlatform({ env: { WEBHOOK_ALLOW_PRIVATE: 'on' } })
+  onTestFinished(() => open.close())
+  const { received, url } = await listen(ok)
+  const caller = createClient({ url: open.url })
+  const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
+  const onEnd = { url, secret }
+  const { secret: ofWebhook } = await caller.webhooks.create({ url, events: ['turn.finished'] })
+  await caller.schedules.create({ agent: 'echo', cron: '0 0 1 1 *', input: 'hello', onEnd })
+  const task = await caller.tasks.create({ agent: 'echo', input: 'hello', delayMs: 3_600_000, onEnd })
+  const places = async () => {
+    const texts = [...(await storedTexts(open))]
+    return texts.flatMap(([name, text]) => (text.includes(secret) || text.includes(ofWebhook) ? name : []))
+  }
+  expect(await places()).toEqual(expect.arrayContaining(['table webhooks', 'table schedules', 'table tasks']))
+  await open.apis[0]?.kill('SIGTERM')
+  await open.startApi({ env, port: new URL(open.url).port })
+  await expect.poll(places, { interval: 250, timeout: 30_000 }).toEqual([])
+  await task.cancel()
+  await until('both are delivered', () => received.length >= 2)
+  const isSignedWith = (one: string) =>
+    received.some(({ headers, body }) => {
+      try {
+        return Boolean(new Receiver(one).verify(body, headers))
+      } catch {
+        return false
+      }
+    })
+  expect([secret, ofWebhook].map(isSignedWith)).toEqual([true, true])
+})
+
 test('a webhook whose secret no SECRETS_KEY decrypts gets no delivery without a signature', async () => {
   const { received, url } = await listen(ok)
   const { webhook } = await client.webhooks.create({ url, events: ['turn.finished'] })

@@ -4,6 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { RivuletError, type Secrets } from '@rivulet/protocol'
+import { like, notLike, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Tenant } from '../connection/tenant.ts'
 
 /** `key` is the name of the key that opens it. */
@@ -20,14 +21,20 @@ export type Vault = {
   sealText(tenant: Tenant, text: string): string
   /** Also opens a text that was stored without a SECRETS_KEY. Null as for `open`. */
   openText(tenant: Tenant, stored: string): string | null
-  rewrapText(tenant: Tenant, stored: string): string | null
+  /** The same text under the current key; null if it is under it already, if no key opens it, and without a SECRETS_KEY. */
+  renewText(tenant: Tenant, stored: string): string | null
   /** The name of SECRETS_KEY_OLD. */
   oldKeyName: string | null
+  /** Whether this API has a SECRETS_KEY. */
+  hasKey: boolean
 }
 
-/** Every text that the key of this name has sealed begins with this; without a name, every text that any key has sealed. */
-export function sealedPrefix(keyName = ''): string {
-  return `sealed:${keyName}`
+const sealedPrefix = 'sealed:'
+
+/** In SQL: texts that are in the clear, or under the old key. */
+export function isStale(text: SQLWrapper, { oldKeyName }: Pick<Vault, 'oldKeyName'>): SQL {
+  const isClear = notLike(sql`${text}`, `${sealedPrefix}%`)
+  return (oldKeyName === null ? isClear : or(isClear, like(sql`${text}`, `${sealedPrefix}${oldKeyName}:%`))) ?? isClear
 }
 
 type Master = { name: string; bytes: Buffer }
@@ -35,7 +42,7 @@ type Master = { name: string; bytes: Buffer }
 export function createVault({ key, oldKey }: { key?: string | undefined; oldKey?: string | undefined }): Vault {
   const current = key === undefined ? null : masterOf(key)
   const old = oldKey === undefined ? null : masterOf(oldKey)
-  return { seal, open, rewrap, sealText, openText, rewrapText, oldKeyName: old?.name ?? null }
+  return { seal, open, rewrap, sealText, openText, renewText, oldKeyName: old?.name ?? null, hasKey: current !== null }
 
   function seal(tenant: Tenant, secrets: Secrets): Sealed {
     const dataKey = randomBytes(32)
@@ -62,9 +69,11 @@ export function createVault({ key, oldKey }: { key?: string | undefined; oldKey?
     return sealed ? (open(tenant, sealed)?.text ?? null) : stored
   }
 
-  function rewrapText(tenant: Tenant, stored: string): string | null {
+  function renewText(tenant: Tenant, stored: string): string | null {
     const sealed = sealedIn(stored)
-    const moved = sealed && rewrap(tenant, sealed)
+    if (!current || sealed?.key === current.name) return null
+    if (!sealed) return sealText(tenant, stored)
+    const moved = rewrap(tenant, sealed)
     return moved && textOf(moved)
   }
 
@@ -82,11 +91,11 @@ export function createVault({ key, oldKey }: { key?: string | undefined; oldKey?
 }
 
 function textOf({ key, sealed }: Sealed): string {
-  return `${sealedPrefix(key)}:${sealed}`
+  return `${sealedPrefix}${key}:${sealed}`
 }
 
 function sealedIn(stored: string): Sealed | null {
-  const [, key, sealed] = stored.startsWith(sealedPrefix()) ? stored.split(':') : []
+  const [, key, sealed] = stored.startsWith(sealedPrefix) ? stored.split(':') : []
   return key !== undefined && sealed !== undefined ? { key, sealed } : null
 }
 

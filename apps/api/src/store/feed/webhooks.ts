@@ -1,8 +1,8 @@
 /** Webhooks of tenants. */
 import type { ChangeWebhook, ListWebhooks } from '@rivulet/protocol'
-import { and, asc, count, eq, gt, like, or, sql } from 'drizzle-orm'
+import { and, asc, count, eq, gt, or, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
-import { sealedPrefix, type Vault } from '../access/vault.ts'
+import { isStale, type Vault } from '../access/vault.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { lockQuota } from '../connection/quota-lock.ts'
@@ -81,26 +81,20 @@ export async function disableWebhook(db: Database, id: string): Promise<void> {
   await db.update(webhooks).set({ status: 'disabled' }).where(eq(webhooks.id, id))
 }
 
-/** Moves up to `limit` secrets of an old key to the current one, and returns how many it moved. Those that `rewrapText` cannot open stay as they are. */
-export async function rewrapWebhookSecrets(
-  db: Database,
-  oldKeyName: string,
-  rewrapText: Vault['rewrapText'],
-  limit: number,
-): Promise<number> {
-  const isOld = (column: typeof webhooks.secret | typeof webhooks.oldSecret) => like(column, `${sealedPrefix(oldKeyName)}:%`)
+/** Seals up to `limit` secrets with the current key, and returns how many it changed. Those that no key opens stay as they are. */
+export async function renewWebhookSecrets(db: Database, renewal: Pick<Vault, 'oldKeyName' | 'renewText'>, limit: number): Promise<number> {
   return db.transaction(async tx => {
     const { id, tenant, secret, oldSecret } = webhooks
     const rows = await tx
       .select({ id, tenant, secret, oldSecret })
       .from(webhooks)
-      .where(or(isOld(secret), isOld(oldSecret)))
+      .where(or(isStale(secret, renewal), isStale(oldSecret, renewal)))
       .limit(limit)
       .for('update', { skipLocked: true })
     const moved = rows.flatMap(row => {
       const change = defined({
-        secret: rewrapText(row.tenant, row.secret) ?? undefined,
-        oldSecret: (row.oldSecret && rewrapText(row.tenant, row.oldSecret)) ?? undefined,
+        secret: renewal.renewText(row.tenant, row.secret) ?? undefined,
+        oldSecret: (row.oldSecret && renewal.renewText(row.tenant, row.oldSecret)) ?? undefined,
       })
       return Object.keys(change).length > 0 ? [{ id: row.id, change }] : []
     })

@@ -11,9 +11,9 @@ import { forgetWorkers } from '../../store/agents/agents.ts'
 import type { Database } from '../../store/connection/database.ts'
 import { forgetDeliveries } from '../../store/feed/deliveries.ts'
 import { readHeldFeed } from '../../store/feed/held-feed.ts'
-import { rewrapDeliveries, rewrapSchedules, rewrapTasks } from '../../store/feed/on-end-secrets.ts'
+import { renewDeliveries, renewSchedules, renewTasks } from '../../store/feed/on-end-secrets.ts'
 import { forgetFeed } from '../../store/feed/read-feed.ts'
-import { rewrapWebhookSecrets } from '../../store/feed/webhooks.ts'
+import { renewWebhookSecrets } from '../../store/feed/webhooks.ts'
 import { removeOldTasks } from '../../store/tasks/remove-task.ts'
 import { forgetSteps } from '../../store/tasks/steps.ts'
 import { rewrapSecrets } from '../../store/tasks/task-secrets.ts'
@@ -23,7 +23,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 
 const everyMs = 60_000
 const feedBatch = 5_000
-/** So many pages of tasks are searched for secrets of the old key in one round: 100,000 tasks a minute. */
+/** So many pages of tasks are searched for secrets that the current key has not sealed in one round: 100,000 tasks a minute. */
 const taskPages = 20
 /** The transactions of an API end within seconds. */
 const heldFeedSeconds = 30
@@ -49,8 +49,9 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
   let lastTime = Number.NEGATIVE_INFINITY
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
-  /** The task that was looked at last, of those whose `onEnd` may have a secret of the old key. */
-  let rewrappedUpTo: TaskId | null = null
+  /** The task that was looked at last, of those whose `onEnd` may have a secret that the current key has not sealed. */
+  let renewedUpTo: TaskId | null = null
+  let isEverySecretSealed = false
   return { removeOld, sweepFiles, forgetRows }
 
   async function removeOld(): Promise<void> {
@@ -77,26 +78,29 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
     logger.info({ files: removed }, 'removed the bytes of files that are gone or were never complete')
   }
 
-  /** After a rotation of SECRETS_KEY. */
-  async function moveSecrets(): Promise<void> {
-    const { oldKeyName, rewrap, rewrapText } = vault
-    if (oldKeyName === null) return
-    const rotation = { oldKeyName, rewrapText }
-    let moved = 0
-    const moves = [
-      () => rewrapSecrets(db, oldKeyName, rewrap, feedBatch),
-      () => rewrapWebhookSecrets(db, oldKeyName, rewrapText, feedBatch),
-      () => rewrapSchedules(db, rotation, feedBatch),
-      () => rewrapDeliveries(db, rotation, feedBatch),
+  /**
+   * Seals what is stored in the clear, and after a rotation what the old key has sealed. Without an old key, once is enough: nothing is stored in the
+   * clear any more.
+   */
+  async function renewSecrets(): Promise<void> {
+    const { oldKeyName, rewrap, hasKey } = vault
+    if (!hasKey || (isEverySecretSealed && oldKeyName === null)) return
+    let renewed = 0
+    const steps = [
+      async () => (oldKeyName === null ? 0 : rewrapSecrets(db, oldKeyName, rewrap, feedBatch)),
+      () => renewWebhookSecrets(db, vault, feedBatch),
+      () => renewSchedules(db, vault, feedBatch),
+      () => renewDeliveries(db, vault, feedBatch),
     ]
-    for (const move of moves) for (let last = feedBatch; last === feedBatch && !stopping.aborted; moved += last) last = await move()
+    for (const step of steps) for (let last = feedBatch; last === feedBatch && !stopping.aborted; renewed += last) last = await step()
     for (let page = 0; page < taskPages && !stopping.aborted; page += 1) {
-      const result = await rewrapTasks(db, rotation, rewrappedUpTo, feedBatch)
-      moved += result.moved
-      rewrappedUpTo = result.next
-      if (rewrappedUpTo === null) break
+      const result = await renewTasks(db, vault, renewedUpTo, feedBatch)
+      renewed += result.moved
+      renewedUpTo = result.next
+      isEverySecretSealed = renewedUpTo === null
+      if (isEverySecretSealed) break
     }
-    if (moved > 0) logger.info({ moved }, 'encrypted secrets with the new SECRETS_KEY')
+    if (renewed > 0) logger.info({ moved: renewed }, 'encrypted secrets with SECRETS_KEY')
   }
 
   /** Once a minute. */
@@ -113,7 +117,7 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
     while ((await forgetUsage(db, { keptMs: usageRetentionMs, limit: feedBatch })) && !stopping.aborted);
     while ((await forgetAudit(db, { keptMs: auditRetentionMs, limit: feedBatch })) && !stopping.aborted);
     while ((await forgetDeliveries(db, feedBatch)) && !stopping.aborted);
-    await moveSecrets()
+    await renewSecrets()
   }
 
   /** No entry is lost, so a log line is enough. */

@@ -1,5 +1,5 @@
 /**
- * Every route below /internal, tried by worker keys that may not: of another tenant, of another agent, without the claim, and without a key. Each
+ * Every route below /internal and /worker/v1, tried by worker keys that may not: of another tenant, of another agent, without the claim, and without a key. Each
  * gets what it would get for a turn that does not exist, and changes nothing. The routes are those that the API says it has; one without a row
  * here fails.
  */
@@ -28,6 +28,8 @@ type Row = {
   holder: (held: Held) => object
   /** What is asked before the turn is claimed. */
   isBeforeClaim?: true
+  /** What is asked is in the headers. */
+  isRead?: true
 }
 
 const holding = ({ turnId, epoch, claimId }: Held) => ({ turnId, epoch, claimId })
@@ -82,6 +84,48 @@ const rows: Record<string, Row> = {
   },
 }
 
+const byWords = ({ turnId, epoch, claimId }: Held) => ({ turn: turnId, claim: claimId, epoch })
+const inHeaders = ({ turnId, claimId }: Held) => ({ 'x-turn-id': turnId, ...(claimId && { 'x-claim-id': claimId }) })
+
+/** The same for the public protocol. */
+const publicRows: Record<string, Row> = {
+  heartbeat: { ask: held => ({ worker: 'w', turns: [byWords(held)] }), holder: () => ({ lost: [] }) },
+  append: {
+    ask: held => ({ appends: [{ ...byWords(held), first: 1, updates: [{ type: 'full', index: 0, content }] }] }),
+    holder: () => ({ results: [{ result: 'ok' }] }),
+  },
+  step: {
+    ask: ({ turnId, claimId }) => ({ turn: turnId, claim: claimId, name: 'one', result: 1 }),
+    holder: () => ({ result: 'remembered' }),
+  },
+  usage: {
+    ask: ({ turnId, claimId }) => ({ turn: turnId, claim: claimId, records: [{ id: 'a', usage: { inputTokens: 1 } }] }),
+    holder: () => ({ isOverBudget: false }),
+  },
+  take: { ask: held => ({ ...byWords(held), after: 0 }), holder: () => ({ joined: [] }) },
+  ask: {
+    ask: held => ({ ...byWords(held), waits: [wanted] }),
+    holder: () => ({ result: 'asked', waits: [{ name: 'go', status: 'open' }] }),
+  },
+  spawn: {
+    ask: ({ turnId, claimId }) => ({
+      ...{ turn: turnId, claim: claimId },
+      children: [{ name: 'one', agent: 'played', detached: true, onParentEnd: 'abandon' }],
+    }),
+    holder: () => ({ result: 'spawned', children: [{ name: 'one' }], waits: [] }),
+  },
+  waits: { ask: inHeaders, holder: () => ({ waits: [] }), isRead: true },
+  history: { ask: inHeaders, holder: ({ task }) => ({ data: [{ task, content: { text: 'secret' } }] }), isRead: true },
+  park: { ask: held => ({ ...byWords(held), last: 0 }), holder: () => ({ result: 'answered' }) },
+  release: { ask: byWords, holder: () => ({ result: 'released' }) },
+  finish: { ask: held => ({ ...byWords(held), last: 0, status: 'completed' }), holder: () => ({ result: 'committed' }) },
+}
+
+const calls = [
+  ...Object.entries(rows).map(([name, row]) => [`/internal/${name}`, row] as const),
+  ...Object.entries(publicRows).map(([name, row]) => [`/worker/v1/${name}`, row] as const),
+]
+
 let platform: Platform
 let keyring: TestKeyring
 /** By what they may do. All of them have the scope `worker`. */
@@ -111,12 +155,19 @@ async function makeKey(request: Partial<CreateKey>): Promise<string> {
 }
 
 function ask<T = unknown>(call: string, body: unknown, key?: string): Promise<Reply<T>> {
-  return createClient(() => platform.url).post<T>(`/internal/${call}`, body, key ? { authorization: `Bearer ${key}` } : {})
+  const path = call.startsWith('/') ? call : `/internal/${call}`
+  return createClient(() => platform.url).post<T>(path, body, key ? { authorization: `Bearer ${key}` } : {})
+}
+
+function send<T = unknown>(path: string, row: Row, held: Held, key?: string): Promise<Reply<T>> {
+  const about = row.ask(held)
+  if (!row.isRead) return ask(path, about, key)
+  return createClient(() => platform.url).get<T>(path, { ...about, ...(key && { authorization: `Bearer ${key}` }) })
 }
 
 /** Status and body, without the id that was asked for and without what differs by chance. */
 async function said(call: string, row: Row, held: Held, key?: string): Promise<unknown> {
-  const { status, body } = await ask(call, row.ask(held), key)
+  const { status, body } = await send(call, row, held, key)
   return [
     status,
     JSON.parse(
@@ -161,7 +212,13 @@ test('every route for workers is in the table, and no other', async () => {
   expect(offered.sort()).toEqual([...Object.keys(rows), 'hello', 'next', 'hints', 'file', 'files'].sort())
 })
 
-describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
+test('every route of the public protocol is in the table, and no other', async () => {
+  const { body } = await createClient(() => platform.url).get<{ paths: Record<string, object> }>('/worker/v1/openapi.json')
+  const offered = Object.keys(body.paths).map(path => path.replace('/worker/v1/', ''))
+  expect(offered.sort()).toEqual([...Object.keys(publicRows), 'hello', 'claim', 'files', 'files/{id}'].sort())
+})
+
+describe.each(calls)('%s', (call, row) => {
   const prepare = () => (row.isBeforeClaim ? newTurn() : claimed())
 
   test('returns to a key of another tenant, or of another agent, what it returns for no turn', async () => {
@@ -179,8 +236,8 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
   test('refuses no key, and keys without the scope', async () => {
     const held = await prepare()
     const before = await stored(held)
-    expect((await ask(call, row.ask(held))).status).toBe(401)
-    expect((await ask(call, row.ask(held), keys.acmeTasks)).status).toBe(403)
+    expect((await send(call, row, held)).status).toBe(401)
+    expect((await send(call, row, held, keys.acmeTasks)).status).toBe(403)
     expect(await stored(held)).toEqual(before)
   })
 
@@ -190,13 +247,13 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
     const unknown = await said(call, row, { ...held, turnId: randomUUID() }, keys.everywhere)
     expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
     const { claimId: _, ...claimless } = held
-    expect((await ask<ErrorReply>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
+    expect((await send<ErrorReply>(call, row, claimless as Held, keys.everywhere)).body.error.code).toBe('validation_failed')
     expect(await stored(held)).toEqual(before)
   })
 
   test.each(['everywhere', 'ofAcme', 'played'] as const)('does what a key that may asks for (%s)', async name => {
     const held = await prepare()
-    const { status, body } = await ask(call, row.ask(held), keys[name])
+    const { status, body } = await send(call, row, held, keys[name])
     expect([status, body]).toEqual([200, expect.objectContaining({})])
     expect(body).toMatchObject(row.holder(held))
   })
@@ -360,6 +417,51 @@ describe('the id of a worker', () => {
   })
 })
 
+describe('/worker/v1/claim', () => {
+  const claimFor = (key: string | undefined, agent: string) =>
+    ask<{ turns: { turn: string }[] } & ErrorReply>('/worker/v1/claim', { worker: randomUUID(), agents: [agent], waitMs: 10_000 }, key)
+
+  test('hands out the turns of agents that the key may serve, and refuses the others', async () => {
+    const own = `own-${randomUUID()}`
+    const ofOwn = await makeKey({ tenant: 'acme', agents: [own] })
+    expect((await claimFor(ofOwn, own)).status).toBe(422)
+    const hello = { protocol: 1, worker: randomUUID(), agents: [{ name: own, description: '' }] }
+    expect((await ask('/worker/v1/hello', hello, keys.ofRival)).status).toBe(200)
+    expect((await ask('/worker/v1/hello', { ...hello, worker: randomUUID() }, ofOwn)).status).toBe(200)
+    expect((await ask('/worker/v1/hello', { ...hello, worker: randomUUID() }, keys.otherAgent)).status).toBe(403)
+    // The agent of this name that the other tenant has gets none of these turns.
+    const foreign = claimFor(keys.ofRival, own)
+    const taken = claimFor(ofOwn, own)
+    const { turnId } = await newTurn(own)
+    expect((await taken).body).toMatchObject({ turns: [{ turn: turnId }] })
+    expect((await foreign).body).toEqual({ turns: [] })
+    for (const [key, agent, status] of [
+      [ofOwn, 'played', 403],
+      [keys.ofAcme, 'played', 422],
+      [undefined, own, 401],
+      [keys.acmeTasks, own, 403],
+    ] as const)
+      expect([key, (await claimFor(key, agent)).status]).toEqual([key, status])
+  })
+
+  test('under the id of another claim, or under the id of another key’s worker, returns none of its turns', async () => {
+    const [own, worker, claimId] = [`own-${randomUUID()}`, randomUUID(), randomUUID()]
+    const about = { protocol: 1, worker, agents: [{ name: own, description: '' }] }
+    for (const key of [keys.ofAcme, keys.ofRival])
+      expect((await ask('/worker/v1/hello', key === keys.ofAcme ? about : { ...about, worker: randomUUID() }, key)).status).toBe(200)
+    const repeat = (key: string) =>
+      ask<{ turns: { turn: string }[] }>('/worker/v1/claim', { worker, agents: [own], claimId, waitMs: 500 }, key)
+    await newTurn(own)
+    const first = await until('the turn is claimed', async () => {
+      const { body } = await repeat(keys.ofAcme)
+      return body.turns.length > 0 && body
+    })
+    expect((await repeat(keys.ofAcme)).body).toMatchObject({ turns: [{ turn: first.turns[0]?.turn }] })
+    const { status, body } = await repeat(keys.ofRival)
+    expect(status === 403 || body.turns.length === 0).toBe(true)
+  })
+})
+
 describe('POST /internal/next and /internal/hints', () => {
   const next = (key: string, ...agents: string[]) =>
     ask<{ turn: { agent: string; turnId: string } | null } & ErrorReply>('next', { agents, waitMs: 10_000 }, key)
@@ -423,17 +525,21 @@ test('a key for some agents spawns only those, and the others of the same call a
   })
 })
 
-describe('POST /internal/file and /internal/files', () => {
-  const send = async (path: string, key: string, init: RequestInit): Promise<[number, string]> => {
+describe.each(['/internal/files', '/worker/v1/files'])('%s', path => {
+  const transfer = async (to: string, key: string, init: RequestInit): Promise<[number, string]> => {
     const headers = { authorization: `Bearer ${key}`, ...init.headers }
-    const response = await fetch(`${platform.url}/internal/${path}`, { method: 'POST', ...init, headers })
+    const response = await fetch(`${platform.url}${to}`, { ...init, headers })
     const text = (await response.text()).replace(/"requestId":"[^"]+"/, '')
     return [response.status, text]
   }
-  const upload = ({ turnId, claimId }: Held, key: string) =>
-    send('files', key, { headers: { 'content-type': 'text/plain', 'x-turn-id': turnId, 'x-claim-id': claimId }, body: 'secret' })
-  const read = ({ turnId, claimId }: Held, file: string, key: string) =>
-    send('file', key, { headers: { 'content-type': 'application/json' }, body: JSON.stringify({ turnId, claimId, file }) })
+  const upload = (held: Held, key: string) =>
+    transfer(path, key, { method: 'POST', headers: { 'content-type': 'text/plain', ...inHeaders(held) }, body: 'secret' })
+  const read = (held: Held, file: string, key: string) => {
+    if (path.startsWith('/worker')) return transfer(`${path}/${file}`, key, { headers: inHeaders(held) })
+    const { turnId, claimId } = held
+    const headers = { 'content-type': 'application/json' }
+    return transfer('/internal/file', key, { method: 'POST', headers, body: JSON.stringify({ turnId, claimId, file }) })
+  }
 
   test('store and return a file for the holder of the turn alone, and say to others what they say of no turn', async () => {
     const held = await claimed()

@@ -1,16 +1,16 @@
 /** Lists the tasks of a tenant that fit a filter. */
 import type { Json, ListTasks, Task } from '@rivulet/protocol'
-import { and, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Database } from '../connection/database.ts'
 import { fromJsonRow } from '../connection/json-rows.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
-import { isListTooSlow } from '../connection/tenant-pool.ts'
 import { toTask } from '../rows.ts'
 import { tasks } from '../schema.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
 import { fingerprint } from './error-groups.ts'
 import { type Page, type PageRow, pageOf } from './pages.ts'
+import { searchInPieces } from './search-in-pieces.ts'
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
 export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter, maxBytes: number): Promise<Page<Task, string>> {
@@ -32,16 +32,12 @@ async function readPage(db: Database, limit: number, condition: SQL, maxBytes: n
   )
 }
 
-/** How many tasks one call of a search looks at, and how much metadata of them as it is stored: no index has what it looks for. */
+/** How many tasks one call of a search looks at. */
 const maxSearchedTasks = 10_000
-const maxSearchedBytes = 8 * 1024 * 1024
 /** A search by `q` reads their first inputs, too. */
 const maxSearchedInputs = 1_000
 
-/**
- * Reads the page of the tasks that fit a filter. A search may end before all of them; its next page goes on from there. Where Postgres does not return
- * a search in time, a tenth of its tasks is searched instead.
- */
+/** Reads the page of the tasks that fit a filter. A search may end before all of them. */
 export async function searchTasks<T>(
   db: Database,
   tenant: Tenant,
@@ -51,29 +47,10 @@ export async function searchTasks<T>(
   const indexed = indexedCondition(tenant, filter)
   const searched = searchCondition(filter)
   if (searched === undefined) return read(indexed)
-  for (let most = filter.q === undefined ? maxSearchedTasks : maxSearchedInputs; ; most /= 10) {
-    try {
-      const end = await endOfSearch(db, indexed, most)
-      const { data, nextCursor } = await read(and(indexed, searched, end === null ? undefined : gte(tasks.id, end)) ?? searched)
-      return { data, nextCursor: nextCursor ?? end }
-    } catch (error) {
-      if (!isListTooSlow(error) || most === 1) throw error
-    }
-  }
-}
-
-/** The last task that a search looks at; null if it looks at all. */
-async function endOfSearch(db: Database, indexed: SQL, most: number): Promise<string | null> {
-  const isBeyond = sql`place > ${most} or (place > 1 and bytes > ${maxSearchedBytes})`
-  const { rows } = await db.execute<{ end: string | null }>(sql`
-    with read as (
-      select id, row_number() over newest as place, sum(bytes) over newest as bytes
-      from (
-        select id, pg_column_size(metadata)::bigint as bytes from tasks where ${indexed} order by id desc limit ${most + 1}
-      ) as latest window newest as (order by id desc)
-    )
-    select id as end from read where place = (select min(place) - 1 from read where ${isBeyond})`)
-  return rows[0]?.end ?? null
+  const most = filter.q === undefined ? maxSearchedTasks : maxSearchedInputs
+  return searchInPieces(db, { table: 'tasks', order: 'desc', indexed }, most, isWithin =>
+    read(and(indexed, searched, isWithin) ?? searched),
+  )
 }
 
 function indexedCondition(tenant: Tenant, filter: TaskFilter): SQL {

@@ -15,6 +15,7 @@ import {
   beginFile,
   completeFile,
   type FileRow,
+  foldSums,
   forgetLooseFile,
   type LooseFile,
   loosenUnused,
@@ -106,6 +107,7 @@ export function createFiles({ db, databaseFor, stores, store, maxTenantBytes = N
   /** For the reconciler: returns how many were removed. */
   async function sweep(): Promise<number> {
     await loosenUnused(db, sweptAtOnce)
+    await foldSums(db, sweptAtOnce)
     const abandoned = await seizeAbandoned(db, sweptAtOnce)
     // A store that is unavailable is asked once, and holds up no other.
     const unavailable = new Set<FileStoreName>()

@@ -4,7 +4,7 @@ import { useClient } from '@rivulet/client/react'
 import { useMemo } from 'react'
 import { PageFrame, Table } from '../shell/elements/page-frame.tsx'
 import { Choice } from '../shell/forms/choice.tsx'
-import { count, money } from '../shell/human-units.ts'
+import { count, money, size } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 import { useQuery } from '../shell/route.ts'
 import { Chart } from './chart.tsx'
@@ -45,7 +45,7 @@ export function UsagePage() {
 
 function Days({ report }: { report: UsageReport }) {
   const { times, input, output, cost } = useMemo(() => daySeries(report), [report])
-  const { total } = report
+  const { total, files } = report
   const facts: Fact[] = [
     ['Tokens', count(Math.round(total.tokens))],
     ['Cost', total.cost === null ? '–' : money(total.cost)],
@@ -55,6 +55,7 @@ function Days({ report }: { report: UsageReport }) {
   return (
     <>
       <FactTiles facts={facts} />
+      {files && <p className="mt-3 text-[13px] text-soft">{filesText(files)}</p>}
       {total.unpriced > 0 && (
         <p className="mt-3 text-[13px] text-warn">
           {count(total.unpriced)} responses are of models without a price. The cost leaves them out.
@@ -105,6 +106,12 @@ function Groups({ name, report: { data } }: { name: string; report: UsageReport 
       ))}
     </Table>
   )
+}
+
+/** The stored files, whatever the period. */
+function filesText({ count: stored, bytes, maxBytes }: NonNullable<UsageReport['files']>): string {
+  const limit = maxBytes === null ? '' : ` of ${size(maxBytes)}`
+  return `Stored now: ${count(stored)} ${stored === 1 ? 'file' : 'files'}, ${size(bytes)}${limit}`
 }
 
 /** The beginning of the day, in UTC, so many days ago: whole days can be compared. */

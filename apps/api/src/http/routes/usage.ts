@@ -2,9 +2,7 @@
 import * as contract from '@rivulet/contract/usage'
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import { isHeldUp } from '../../store/connection/database-errors.ts'
 import { everyone, everyTenant } from '../../store/connection/tenant.ts'
-import { isListTooSlow } from '../../store/connection/tenant-pool.ts'
 import { sumFiles } from '../../store/files/file-rows.ts'
 import { readUsage } from '../../store/usage/read-usage.ts'
 import { serve } from '../serve.ts'
@@ -17,13 +15,7 @@ export function usageRoutes(scope: FastifyInstance, { listsFor, config: { maxFil
     const [db, tenant] = isOfAll ? [listsFor(everyone), everyTenant] : [listsFor(principal), principal.tenant]
     const report = await readUsage(db, tenant, query)
     // A key that is limited to agents sees only some of the files that the limit is about.
-    const sums = principal.agents ? null : await sumFiles(db, tenant).catch(nullIfSlow)
+    const sums = principal.agents ? null : await sumFiles(db, tenant)
     return { ...report, ...(sums && { files: { ...sums, maxBytes: isOfAll ? null : maxFileBytesPerTenant } }) }
   })
-}
-
-/** Many files take long to sum. */
-function nullIfSlow(error: unknown): null {
-  if (isListTooSlow(error) || isHeldUp(error)) return null
-  throw error
 }

@@ -15,6 +15,7 @@ import { listTasks } from '../reads/list-tasks.ts'
 import {
   audit,
   fileChunks,
+  fileSums,
   files,
   idempotencyKeys,
   keys,
@@ -51,6 +52,7 @@ const ofTenants = {
   scheduleFiles,
   looseFiles,
   fileChunks,
+  fileSums,
   taskSecrets,
 }
 
@@ -120,7 +122,7 @@ describe('a tenant that forgets to say whose rows it wants', () => {
     await databaseFor('gone').delete(tasks)
     const left = await db.select({ tenant: tasks.tenant }).from(tasks).orderBy(tasks.tenant)
     expect(left.map(({ tenant }) => tenant)).toEqual(['a', 'b'])
-    for (const table of [keys, idempotencyKeys, looseFiles, fileChunks, audit]) await db.delete(table).where(sql`tenant = 'gone'`)
+    for (const table of [keys, idempotencyKeys, looseFiles, fileChunks, fileSums, audit]) await db.delete(table).where(sql`tenant = 'gone'`)
   })
 
   test('can neither add a row for another nor give one away', async () => {

@@ -4,13 +4,13 @@
  */
 import type { File, FileId, TaskId } from '@rivulet/protocol'
 import { RivuletError } from '@rivulet/protocol'
-import { and, asc, count, eq, exists, gt, inArray, isNotNull, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, exists, gt, inArray, isNotNull, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
 import type { AuditNote } from '../access/audit.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { lockQuota } from '../connection/quota-lock.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
-import { type FileStoreName, files, looseFiles, taskFiles, tasks } from '../schema.ts'
+import { type FileStoreName, fileSums, files, looseFiles, taskFiles, tasks } from '../schema.ts'
 
 export type FileRow = typeof files.$inferSelect
 export type LooseFile = typeof looseFiles.$inferSelect
@@ -40,9 +40,21 @@ export function uploadIsGone(): RivuletError {
 
 /** What the files of a tenant take. */
 export async function sumFiles(db: Database | Transaction, tenant: Tenant): Promise<{ count: number; bytes: number }> {
-  const bytes = sql`coalesce(sum(${files.size}), 0)`.mapWith(Number)
-  const [sums] = await db.select({ count: count(), bytes }).from(files).where(isOf(tenant, files.tenant))
+  const sumOf = (column: typeof fileSums.count | typeof fileSums.bytes) => sql`coalesce(sum(${column}), 0)`.mapWith(Number)
+  const [sums] = await db
+    .select({ count: sumOf(fileSums.count), bytes: sumOf(fileSums.bytes) })
+    .from(fileSums)
+    .where(isOf(tenant, fileSums.tenant))
   return sums ?? { count: 0, bytes: 0 }
+}
+
+/** Makes one row of those of each tenant. */
+export async function foldSums(db: Database, tenants: number): Promise<void> {
+  await db.execute(sql`
+    with several as (select tenant from ${fileSums} group by tenant having count(*) > 1 limit ${tenants}),
+    folded as (delete from ${fileSums} where tenant in (select tenant from several) returning tenant, count, bytes)
+    insert into ${fileSums} (tenant, count, bytes)
+    select tenant, sum(count), sum(bytes) from folded group by tenant having sum(count) <> 0 or sum(bytes) <> 0`)
 }
 
 export async function requireRoom(db: Database | Transaction, tenant: Tenant, size: number, most: number): Promise<void> {

@@ -50,6 +50,7 @@ export const audit = pgTable(
   table => [
     primaryKey({ columns: [table.xid, table.seq] }),
     index('audit_tenant').on(table.tenant, table.xid, table.seq),
+    index('audit_action').on(table.tenant, table.action, table.xid, table.seq),
     index('audit_at').on(table.at),
   ],
 )

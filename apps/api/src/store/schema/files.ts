@@ -33,9 +33,23 @@ export const files = pgTable(
   },
   table => [
     unique('files_tenant_id').on(table.tenant, table.id),
-    index('files_tenant_size').on(table.tenant, table.size),
     index('files_unused').on(table.createdAt).where(sql`not ${table.isUsed}`),
   ],
+)
+
+/**
+ * What the files of a tenant take, as the sum of its rows. Triggers add a row for each statement that adds or removes files, and the reconciler makes one of
+ * them: a row that every change would lock is a queue, and a deadlock of two tasks that are removed.
+ */
+export const fileSums = pgTable(
+  'file_sums',
+  {
+    id: uuid().primaryKey().default(sql`gen_random_uuid()`),
+    tenant: tenant(),
+    count: bigint({ mode: 'number' }).notNull(),
+    bytes: bigint({ mode: 'number' }).notNull(),
+  },
+  table => [index('file_sums_tenant').on(table.tenant)],
 )
 
 /** Which tasks refer to which files. When a row goes, a trigger removes the file that no other task and no schedule refers to. */

@@ -25,8 +25,8 @@ export const usageReportSchema = z.object({
   /** Of all groups, also of those that `data` has no room for. */
   total: z.object(sums),
   /**
-   * The stored files. `maxBytes` is the limit of the tenant; null in a report about all tenants. Absent from older servers, for a key that is limited to
-   * agents, and if the sum takes too long.
+   * The stored files. `maxBytes` is the limit of the tenant; null in a report about all tenants. Absent from older servers, and for a key that is
+   * limited to agents.
    */
   files: z.object({ count: z.int().min(0), bytes: z.int().min(0), maxBytes: z.int().nullable() }).optional(),
 })

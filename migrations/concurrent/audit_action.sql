@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY "audit_action" ON "audit" USING btree ("tenant","action","xid","seq");

@@ -1,1 +1,0 @@
-CREATE INDEX CONCURRENTLY "files_tenant_size" ON "files" USING btree ("tenant","size");

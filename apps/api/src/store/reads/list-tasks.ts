@@ -9,8 +9,7 @@ import { toTask } from '../rows.ts'
 import { tasks } from '../schema.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
 import { fingerprint } from './error-groups.ts'
-import { type Page, type PageRow, pageOf } from './pages.ts'
-import { searchInPieces } from './search-in-pieces.ts'
+import { type Page, type PageRow, pageOf, searchInPieces } from './pages.ts'
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
 export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter, maxBytes: number): Promise<Page<Task, string>> {

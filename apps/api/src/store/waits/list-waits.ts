@@ -4,8 +4,7 @@ import { and, asc, count, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm
 import type { Database } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { contains, readings } from '../reads/list-tasks.ts'
-import type { Page } from '../reads/pages.ts'
-import { searchInPieces } from '../reads/search-in-pieces.ts'
+import { type Page, searchInPieces } from '../reads/pages.ts'
 import { waits } from '../schema.ts'
 import { toWait } from './wait-rows.ts'
 

@@ -1,12 +1,13 @@
 /** Files in a bucket of a real S3 server, which checks our signatures: whole, in parts, by ranges, cut, removed, and while the server is unavailable. */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { File } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
+import { mark, markedTask, placesWithMark } from '../support/platform/marked-task.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 import { sendRaw } from '../support/viewers/raw-http.ts'
@@ -48,6 +49,13 @@ async function startS3(): Promise<S3Server> {
 /** Its only key. */
 function bucket({ secret = 'S3RVER' }): Record<string, string> {
   return { FILES_S3_URL: `http://127.0.0.1:${port}/files`, FILES_S3_ACCESS_KEY_ID: 'S3RVER', FILES_S3_SECRET_ACCESS_KEY: secret }
+}
+
+/** What the server keeps, names included: objects, and what is beside them. */
+function inBucket(text: string): string[] {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())
+  const paths = entries.map(({ parentPath, name }) => join(parentPath, name))
+  return paths.filter(path => path.includes(text) || readFileSync(path).includes(text))
 }
 
 /** The names of the objects in the bucket, as the server keeps them. */
@@ -119,4 +127,21 @@ test('while the server is unavailable, uploads and downloads get 503; what is de
   server = await startS3()
   await until('it is removed', () => !objects().some(name => name.includes(gone.id)), { timeoutMs: 60_000 })
   expect(await download(kept.id)).toHaveLength(10)
+})
+
+test('after a task is removed, neither Postgres, nor Redis, nor the bucket has anything of it', async () => {
+  const marking = await startPlatform({ env: { ...bucket({}), SECRETS_KEY: 'a key for the secrets of this test' } })
+  try {
+    const id = await markedTask(marking)
+    expect(await placesWithMark(marking)).toEqual(expect.arrayContaining(['table tasks', 'table files']))
+    // Two uploads, and a value that was too large for its message.
+    expect(inBucket(mark).length).toBeGreaterThanOrEqual(3)
+    const { rows } = await marking.pg.query('select id from files')
+    expect((await marking.client.remove(id)).status).toBe(204)
+    await expect.poll(() => placesWithMark(marking), { interval: 250, timeout: 60_000 }).toEqual([])
+    await expect.poll(() => inBucket(mark), { interval: 250, timeout: 60_000 }).toEqual([])
+    expect(rows.flatMap(row => inBucket(row.id))).toEqual([])
+  } finally {
+    await marking.close()
+  }
 })

@@ -189,7 +189,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   })
   const refusals = new Refusals({
     db,
-    onEntry: () => metrics.auditEntries.inc({ action: 'request.refused' }),
+    onEntry: action => metrics.auditEntries.inc({ action }),
     onError: error => logger.warn({ err: error }, 'could not write refused requests to the audit log'),
   })
   const services: Services = {

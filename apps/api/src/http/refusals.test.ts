@@ -116,3 +116,26 @@ test.each([
 ])('the network of %s is %s', (address, network) => {
   expect(networkOf(address)).toBe(network)
 })
+
+test('changes that a caller repeats have an entry of their own once a minute, and one for all others', async () => {
+  const caller = { via: 'key', key: 'k', address: '127.0.0.1' } as const
+  const set = (target: string, version: number, key = 'k') =>
+    refusals.isRepeated('acme', { ...caller, key }, { action: 'state.set', target, details: { version } })
+  expect([set('one', 1), set('one', 2), set('one', 3), set('two', 1), set('one', 4, 'other')]).toEqual([false, true, true, false, false])
+  expect(refusals.isRepeated('rival', caller, { action: 'state.set', target: 'one' })).toBe(false)
+  for (const _ of [1, 2]) expect(refusals.isRepeated('acme', caller, { action: 'task.deleted', target: 'one' })).toBe(false)
+  await refusals.write()
+  expect(await entries()).toEqual([])
+  await refusals.write({ all: true })
+  expect(await entries()).toMatchObject([
+    { tenant: 'acme', action: 'state.set', target: 'one', key: 'k', details: { version: 3, count: 2 } },
+  ])
+})
+
+test('changes of more targets than are remembered have an entry each', async () => {
+  const send = (i: number) => refusals.isRepeated('acme', { via: 'open' }, { action: 'signal.sent', target: `task ${i}` })
+  for (let i = 0; i < 1_010; i += 1) expect(send(i)).toBe(false)
+  expect([send(0), send(999), send(1_000)]).toEqual([true, true, false])
+  await refusals.write({ all: true })
+  expect(await entries()).toHaveLength(2)
+})

@@ -9,7 +9,7 @@ import { createAudit } from './audited.ts'
 
 export type WaitResponse = { wait: WaitId; answer: AnswerBody }
 
-export function createAnswerWaits(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics'>) {
+export function createAnswerWaits(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics' | 'refusals'>) {
   const { databaseFor, waiting } = services
   const { note } = createAudit(services)
   /** All of them, or none where one does not fit its wait. A wait that was closed meanwhile stays as it is. */

@@ -7,11 +7,12 @@ import type { Database, Transaction } from '../../store/connection/database.ts'
 import type { Accepted, AcceptedTurn } from '../../store/tasks/accept/create-task.ts'
 import type { Services } from '../services.ts'
 
-export function createAudit({ metrics }: Pick<Services, 'metrics'>) {
+export function createAudit({ metrics, refusals }: Pick<Services, 'metrics' | 'refusals'>) {
   return { auditor, note, audited }
 
   function auditor(request: FastifyRequest): Auditor {
     return async (tx, tenant, change) => {
+      if (refusals.isRepeated(tenant, callerOf(request), change)) return
       await insertAudit(tx, tenant, callerOf(request), change)
       metrics.auditEntries.inc({ action: change.action })
     }

@@ -15,7 +15,7 @@ import { type RunInput, toolResults } from './run-input.ts'
 /** `turnNumber` is that of the turn that goes on; null where nothing was answered. */
 export type GivenAnswers = { answered: ReadonlySet<string>; turnNumber: number | null }
 
-export function createThreadAnswers(services: Pick<Services, 'config' | 'databaseFor' | 'reader' | 'waiting' | 'metrics'>) {
+export function createThreadAnswers(services: Pick<Services, 'config' | 'databaseFor' | 'reader' | 'waiting' | 'metrics' | 'refusals'>) {
   const { config, databaseFor, reader } = services
   const answerWaits = createAnswerWaits(services)
   return { answer }

@@ -54,7 +54,7 @@ function jsonOf(output: Json, param: string, limits: Limits): Json {
   return value === undefined ? output : value
 }
 
-export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics'>) {
+export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics' | 'refusals'>) {
   const { databaseFor } = services
   const answerWaits = createAnswerWaits(services)
   return { answer, belongTo }

@@ -16,12 +16,12 @@ import { textOf } from '../shell/queries.ts'
 
 type IfBusy = NonNullable<SendOptions['ifBusy']>
 
-const choices: [IfBusy, words: string][] = [
-  ['queue', 'queue the message'],
-  ['inject', 'hand it to the running turn'],
-  ['merge', 'join it with what is queued'],
-  ['interrupt', 'interrupt the agent'],
-  ['reject', 'send only if idle'],
+const choices: [IfBusy, words: string, meaning: string][] = [
+  ['queue', 'After this turn', 'The agent gets it when this turn has ended'],
+  ['inject', 'Now', 'The running turn gets it'],
+  ['merge', 'Together', 'It joins the input that is queued'],
+  ['interrupt', 'Instead', 'The running turn is stopped'],
+  ['reject', 'Only if idle', 'It is not sent while a turn runs'],
 ]
 
 export type ComposerProps = {
@@ -85,6 +85,7 @@ export const Composer = memo(({ task, ref, isBusy, isJson, setJson, send }: Comp
                 <span className="max-sm:sr-only">While the agent works:</span>
                 <select
                   value={ifBusy}
+                  title={choices.find(([value]) => value === ifBusy)?.[2]}
                   onChange={event => setIfBusy(event.target.value as IfBusy)}
                   className="min-w-0 rounded-md border border-line bg-panel px-1.5 py-1"
                 >

@@ -216,6 +216,7 @@ describe.skipIf(!chromium)('the console', () => {
     await page.waitForURL('**search=found-by')
     await until('only one is left', async () => (await page.getByRole('list', { name: 'Tasks' }).getByRole('link').count()) === 1)
     await page.keyboard.press('Escape')
+    expect(await page.getByLabel('Search tasks').inputValue()).toBe('found-by')
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
     await page.waitForURL(`**/tasks/${body.task.id}`)

@@ -1,5 +1,5 @@
 /** All tasks, live. */
-import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
 import { Button } from '../shell/elements/button.tsx'
 import { FilterIcon, PlusIcon, SearchIcon } from '../shell/elements/icons.tsx'
@@ -75,7 +75,7 @@ export function TasksPage() {
               value={typed ?? search ?? ''}
               maxLength={200}
               onChange={event => setDraft({ text: event.target.value, of: search })}
-              onKeyDown={event => event.key === 'Escape' && event.currentTarget.blur()}
+              onKeyDown={leave}
               className="w-full bg-transparent py-1.5 text-ink outline-none placeholder:text-faint"
             />
           </label>
@@ -99,6 +99,13 @@ export function TasksPage() {
       </Suspense>
     </div>
   )
+}
+
+/** To the list, with its search: a browser would clear the field. */
+function leave(event: KeyboardEvent<HTMLInputElement>): void {
+  if (event.key !== 'Escape') return
+  event.preventDefault()
+  event.currentTarget.blur()
 }
 
 function NoTasks({ hasFilter, onCreate }: { hasFilter: boolean; onCreate: (() => void) | null }) {

@@ -15,10 +15,11 @@ import * as turns from './tasks/turns.ts'
 import * as waits from './tasks/waits.ts'
 import * as usage from './usage.ts'
 import * as webhooks from './webhooks.ts'
+import * as worker from './worker.ts'
 
 const nouns: readonly Readonly<Record<string, unknown>>[] = [
   ...[agents, events, feed, files, internal, keys, limits, messages],
-  ...[operations, schedules, tasks, turns, usage, waits, webhooks],
+  ...[operations, schedules, tasks, turns, usage, waits, webhooks, worker],
 ]
 
 /** A noun also exports schemas, which are no routes. */

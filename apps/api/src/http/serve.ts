@@ -26,7 +26,7 @@ export function serve<R extends Route>(
   scope: FastifyInstance,
   route: R,
   handler: Handler<R>,
-  options: Pick<RouteShorthandOptions, 'bodyLimit' | 'onRequest'> = {},
+  options: Pick<RouteShorthandOptions, 'bodyLimit' | 'onRequest' | 'preValidation'> = {},
 ): void {
   const { method, path, returns, addsWork, anyHost, hasNoHead } = route
   if (!path.startsWith(scope.prefix)) throw new Error(`${method} ${path} is registered below ${scope.prefix}`)

@@ -10,9 +10,6 @@ import { findHeldTask, findHeldTurns, findTurns } from '../../../store/reads/tur
 import type { TurnRow } from '../../../store/rows.ts'
 import { hasClaimed } from '../../../store/turns/claim-turn.ts'
 
-/** The scope of the routes of workers that are not in the contract: `/worker/v1`. */
-export const config = { access: { scope: 'worker' } } as const
-
 /** Turns that are looked for in one question. */
 const maxFound = 100
 

@@ -1,29 +1,19 @@
 /** How a worker announces itself, and claims turns. */
 import { randomUUID } from 'node:crypto'
-import {
-  type Claim,
-  type ClaimedTurn,
-  RivuletError,
-  type TurnId,
-  workerClaimBody,
-  workerClaimResult,
-  workerHelloBody,
-  workerHelloResult,
-  workerProtocols,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/worker'
+import { type Claim, type ClaimedTurn, RivuletError, type TurnId, workerProtocols } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'
 import { requireServed } from '../../../store/agents/agents.ts'
 import { findClaimedTurns, findTurn } from '../../../store/reads/turns.ts'
+import { type RequestOf, serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { type Call, type Caller, config } from '../internal/held-turns.ts'
+import type { Call, Caller } from '../internal/held-turns.ts'
 import type { WorkerCalls } from '../internal/internal.ts'
 import { patience } from '../internal/polls.ts'
 import type { ComposedTurns } from './composed-turns.ts'
 
-export const tags = ['worker']
 /** The longest poll. A proxy that closes idle connections after 15 s does not notice it. */
 const longestPollMs = 10_000
 /** The shortest poll: a turn that is queued needs some time to come from its queue. */
@@ -38,19 +28,18 @@ export function workerClaimRoutes(scope: FastifyInstance, services: Services, { 
   // The poll of a worker that froze ends before its leases do, so it does not get its own turns again.
   const maxWaitMs = Math.min(longestPollMs, Math.floor(leaseMs / 2))
   const { bodyBytes, jsonItems, deltaBytes, turnBytes, stepsBytes } = limits
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  const hello = { tags, body: workerHelloBody, response: { 200: workerHelloResult } }
-  app.post('/hello', { config, preValidation: requireProtocol, schema: hello }, async ({ body, principal, log }) => {
+  const hello = async ({ body, principal, log }: RequestOf<typeof contract.announceWorker>) => {
     const { protocol, ...greeting } = body
     // The API takes the turns of such a worker from their queues.
     await claims.hello({ principal, log, body: { ...greeting, takesQueues: true } })
     // A heartbeat may be lost, and the one after it.
     const times = { leaseMs, heartbeatMs: Math.ceil(leaseMs / 4), maxWaitMs }
     return { protocol, ...times, limits: { bodyBytes, jsonItems, deltaBytes, turnBytes, stepsBytes } }
-  })
+  }
+  serve(scope, contract.announceWorker, hello, { preValidation: requireProtocol })
 
-  app.post('/claim', { config, schema: { tags, body: workerClaimBody, response: { 200: workerClaimResult } } }, async (request, reply) => {
+  serve(scope, contract.claimTurns, async (request, reply) => {
     const { principal, body, log } = request
     const { worker, agents, max, waitMs, claimId } = body
     const reach = reachOf(principal)

@@ -1,26 +1,22 @@
 /** How a worker keeps its turns, releases, parks and finishes them. */
+import * as contract from '@rivulet/contract/worker'
 import {
   endOf,
-  releaseResult,
   sumUsage,
   type TurnId,
-  workerFinishBody,
-  workerFinishResult,
-  workerHeartbeatBody,
-  workerHeartbeatResult,
-  workerParkBody,
-  workerParkResult,
-  workerReleaseBody,
+  type workerFinishBody,
+  type workerFinishResult,
+  type workerHeartbeatBody,
+  type workerHeartbeatResult,
 } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import { findTurns } from '../../../store/reads/turns.ts'
+import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
-import { type Call, type Caller, config } from '../internal/held-turns.ts'
+import type { Call, Caller } from '../internal/held-turns.ts'
 import type { WorkerCalls } from '../internal/internal.ts'
 import { patience } from '../internal/polls.ts'
-import { tags } from './claims.ts'
 import type { ComposedTurns, HeldTurn } from './composed-turns.ts'
 
 type Finish = z.output<typeof workerFinishBody>
@@ -28,10 +24,8 @@ type Beat = z.output<typeof workerHeartbeatBody>
 
 export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { leases, waits }: WorkerCalls, turns: ComposedTurns): void {
   const { db, hints } = services
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  const beat = { tags, body: workerHeartbeatBody, response: { 200: workerHeartbeatResult } }
-  app.post('/heartbeat', { config, schema: beat }, async (request, reply) => {
+  serve(scope, contract.keepTurns, async (request, reply) => {
     const { body, principal } = request
     const given = patience(services, reply, body.waitMs)
     const renewed = await renew(request)
@@ -43,18 +37,16 @@ export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { 
     return { lost, canceled: await canceledOf(lost), answered: answered.filter(turn => within.has(turn)) }
   })
 
-  app.post('/release', { config, schema: { tags, body: workerReleaseBody, response: { 200: releaseResult } } }, async request => {
+  serve(scope, contract.returnTurn, async request => {
     const { turn, claim, epoch, blocked } = request.body
     const released = await leases.release(callOf(request, { turnId: turn, claimId: claim, epoch, ...(blocked && { blocked }) }))
     turns.forget(request.body)
     return released
   })
 
-  app.post('/finish', { config, schema: { tags, body: workerFinishBody, response: { 200: workerFinishResult } } }, request =>
-    finish(request, request.body),
-  )
+  serve(scope, contract.endTurn, request => finish(request, request.body))
 
-  app.post('/park', { config, schema: { tags, body: workerParkBody, response: { 200: workerParkResult } } }, async request => {
+  serve(scope, contract.waitWithoutWorker, async request => {
     const { body } = request
     const composition = await turns.compositionOf(request, body)
     const read = await composition?.read()

@@ -1,46 +1,27 @@
 /** What a worker stores and reads while a turn runs: steps, waits, children, inputs that join, usage, and the history. */
-import {
-  claimHeaders,
-  historyResult,
-  RivuletError,
-  usageResult,
-  workerAskBody,
-  workerAskResult,
-  workerHistoryQuery,
-  workerSpawnBody,
-  workerSpawnResult,
-  workerStepBody,
-  workerStepResult,
-  workerTakeBody,
-  workerTakeResult,
-  workerUsageBody,
-  workerWaitsResult,
-} from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/worker'
+import { claimHeaders, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
-import { config } from '../internal/held-turns.ts'
+import { type RequestOf, serve } from '../../serve.ts'
 import type { WorkerCalls } from '../internal/internal.ts'
-import { tags } from './claims.ts'
 import type { ComposedTurns } from './composed-turns.ts'
 import { callOf } from './leases.ts'
 
 export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: WorkerCalls, turns: ComposedTurns): void {
-  const app = scope.withTypeProvider<ZodTypeProvider>()
-
-  const step = { tags, body: workerStepBody, response: { 200: workerStepResult } }
-  app.post('/step', { ...steps.largeBody, config, schema: step }, async request => {
+  const step = async (request: RequestOf<typeof contract.storeStep>) => {
     const { turn, claim, name, durationMs, records, ...memory } = request.body
     const body = { turnId: turn, claimId: claim, name, memory: JSON.stringify(memory), durationMs, usage: records }
     return steps.step(callOf(request, body))
-  })
+  }
+  serve(scope, contract.storeStep, step, steps.largeBody)
 
-  app.post('/usage', { config, schema: { tags, body: workerUsageBody, response: { 200: usageResult } } }, async request => {
+  serve(scope, contract.reportUsage, async request => {
     const { turn, claim, records } = request.body
     return steps.usage(callOf(request, { turnId: turn, claimId: claim, records }))
   })
 
-  app.post('/take', { config, schema: { tags, body: workerTakeBody, response: { 200: workerTakeResult } } }, async request => {
+  serve(scope, contract.takeJoinedInputs, async request => {
     const { turn, claim, after, upTo } = request.body
     const read = await (await turns.compositionOf(request, request.body))?.read()
     if (!read) return { joined: null }
@@ -48,7 +29,7 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     return steps.take(callOf(request, { turnId: turn, claimId: claim, after, ...(upTo !== undefined && { upTo }), maxBytes }))
   })
 
-  app.post('/ask', { config, schema: { tags, body: workerAskBody, response: { 200: workerAskResult } } }, async request => {
+  serve(scope, contract.askPeople, async request => {
     const { turn, claim, waits: wanted } = request.body
     const composition = await turns.compositionOf(request, request.body)
     const read = await composition?.read()
@@ -63,7 +44,7 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     return { result: 'asked' as const, waits: asked.waits, isInLog: asked.isTold }
   })
 
-  app.post('/spawn', { config, schema: { tags, body: workerSpawnBody, response: { 200: workerSpawnResult } } }, async request => {
+  serve(scope, contract.spawnTasks, async request => {
     const { turn, claim, children } = request.body
     const spawned = await waits.spawn(callOf(request, { turnId: turn, claimId: claim, children }))
     if (spawned.result !== 'spawned') return spawned
@@ -71,14 +52,13 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     return { ...result, isInLog }
   })
 
-  app.get('/waits', { config, schema: { tags, headers: claimHeaders, response: { 200: workerWaitsResult } } }, async request => {
+  serve(scope, contract.listTurnWaits, async request => {
     const found = await waits.waits(callOf(request, claimOf(request)))
     if (!found.waits) throw taskNotFound()
     return { waits: found.waits }
   })
 
-  const history = { tags, headers: claimHeaders, querystring: workerHistoryQuery, response: { 200: historyResult } }
-  app.get('/history', { config, schema: history }, async request => {
+  serve(scope, contract.listHistory, async request => {
     const { after, child } = request.query
     const own = { ...claimOf(request), ...(after !== undefined && { after }) }
     if (child !== undefined) return waits.child(callOf(request, { ...own, name: child }))

@@ -1,14 +1,13 @@
 /** The public protocol of workers: the same calls as those of `/internal`, with a server that composes the events from the worker's updates. */
-import { workerAppendBody, workerAppendResult } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/worker'
 import type { FastifyInstance } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { describeApi } from '../../openapi.ts'
+import { type RequestOf, serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import { createStaticFile, type StaticFile, sendStatic } from '../../static-files.ts'
 import { throwIfFull } from '../internal/appends.ts'
-import { config } from '../internal/held-turns.ts'
 import type { WorkerCalls } from '../internal/internal.ts'
-import { tags, workerClaimRoutes } from './claims.ts'
+import { workerClaimRoutes } from './claims.ts'
 import { ComposedTurns } from './composed-turns.ts'
 import { workerProtocolFileRoutes } from './files.ts'
 import { workerLeaseRoutes } from './leases.ts'
@@ -25,10 +24,10 @@ export function workerRoutes(scope: FastifyInstance, services: Services, calls: 
   workerProtocolFileRoutes(scope, services, calls)
   const { limits } = services.config
   const largeBody = { bodyLimit: 2 * limits.turnBytes + limits.bodyBytes, onRequest: calls.held.requireHolder(limits.bodyBytes) }
-  const schema = { tags, body: workerAppendBody, response: { 200: workerAppendResult } }
-  scope.withTypeProvider<ZodTypeProvider>().post('/append', { ...largeBody, config, schema }, async request => {
-    return { results: await turns.appendAll(request, request.body.appends).catch(throwIfFull) }
+  const append = async (request: RequestOf<typeof contract.appendUpdates>) => ({
+    results: await turns.appendAll(request, request.body.appends).catch(throwIfFull),
   })
+  serve(scope, contract.appendUpdates, append, largeBody)
 }
 
 /** The part of the API's description that is about these routes. */

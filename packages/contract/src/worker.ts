@@ -1,0 +1,154 @@
+/** The worker protocol: the calls of workers in any language. */
+import {
+  claimHeaders,
+  fileIdSchema,
+  fileSchema,
+  historyResult,
+  releaseResult,
+  usageResult,
+  workerAppendBody,
+  workerAppendResult,
+  workerAskBody,
+  workerAskResult,
+  workerClaimBody,
+  workerClaimResult,
+  workerFinishBody,
+  workerFinishResult,
+  workerHeartbeatBody,
+  workerHeartbeatResult,
+  workerHelloBody,
+  workerHelloResult,
+  workerHistoryQuery,
+  workerParkBody,
+  workerParkResult,
+  workerReleaseBody,
+  workerSpawnBody,
+  workerSpawnResult,
+  workerStepBody,
+  workerStepResult,
+  workerTakeBody,
+  workerTakeResult,
+  workerUsageBody,
+  workerWaitsResult,
+} from '@rivulet/protocol'
+import { z } from 'zod'
+import { route } from './route.ts'
+
+const working = { tag: 'worker', scope: 'worker' } as const
+const headers = claimHeaders
+
+export const announceWorker = route('POST /worker/v1/hello', {
+  ...working,
+  body: workerHelloBody,
+  returns: { 200: workerHelloResult },
+  doc: 'Registers a worker and its agents, and returns the times and limits that it keeps to',
+})
+
+export const claimTurns = route('POST /worker/v1/claim', {
+  ...working,
+  body: workerClaimBody,
+  returns: { 200: workerClaimResult },
+  doc: 'Claims turns for a worker, and waits for one',
+})
+
+export const appendUpdates = route('POST /worker/v1/append', {
+  ...working,
+  body: workerAppendBody,
+  returns: { 200: workerAppendResult },
+  doc: 'Appends what turns emit',
+})
+
+export const keepTurns = route('POST /worker/v1/heartbeat', {
+  ...working,
+  body: workerHeartbeatBody,
+  returns: { 200: workerHeartbeatResult },
+  doc: 'Extends the leases of the turns of a worker, and waits for what changes about them',
+})
+
+export const storeStep = route('POST /worker/v1/step', {
+  ...working,
+  body: workerStepBody,
+  returns: { 200: workerStepResult },
+  doc: 'Stores the result and the messages of a step',
+})
+
+export const reportUsage = route('POST /worker/v1/usage', {
+  ...working,
+  body: workerUsageBody,
+  returns: { 200: usageResult },
+  doc: 'Records what the responses of models used outside a step',
+})
+
+export const takeJoinedInputs = route('POST /worker/v1/take', {
+  ...working,
+  body: workerTakeBody,
+  returns: { 200: workerTakeResult },
+  doc: 'Takes the inputs that joined a turn which a worker holds',
+})
+
+export const askPeople = route('POST /worker/v1/ask', {
+  ...working,
+  body: workerAskBody,
+  returns: { 200: workerAskResult },
+  doc: 'Opens waits of a turn',
+})
+
+export const spawnTasks = route('POST /worker/v1/spawn', {
+  ...working,
+  body: workerSpawnBody,
+  returns: { 200: workerSpawnResult },
+  doc: 'Creates child tasks of a turn which a worker holds',
+})
+
+export const listTurnWaits = route('GET /worker/v1/waits', {
+  ...working,
+  headers,
+  returns: { 200: workerWaitsResult },
+  doc: 'Lists the waits of a turn',
+})
+
+export const listHistory = route('GET /worker/v1/history', {
+  ...working,
+  headers,
+  query: workerHistoryQuery,
+  returns: { 200: historyResult },
+  doc: 'Lists the messages before a turn, or those of one of its children',
+})
+
+export const readTurnFile = route('GET /worker/v1/files/:id', {
+  ...working,
+  params: z.object({ id: fileIdSchema }),
+  headers,
+  returns: { 200: z.any(), 206: z.any() },
+  doc: 'Returns the bytes of a file of the task, or a range of them',
+})
+
+export const storeTurnFile = route('POST /worker/v1/files', {
+  ...working,
+  headers,
+  consumes: ['*/*'],
+  body: z.any(),
+  returns: { 200: z.object({ file: fileSchema }) },
+  doc: 'Stores the body as a file of the task',
+})
+
+export const waitWithoutWorker = route('POST /worker/v1/park', {
+  ...working,
+  body: workerParkBody,
+  returns: { 200: workerParkResult },
+  doc: 'Gives up a turn until a wait of it ends',
+})
+
+export const returnTurn = route('POST /worker/v1/release', {
+  ...working,
+  body: workerReleaseBody,
+  returns: { 200: releaseResult },
+  doc: 'Returns a turn to its queue, for any worker',
+})
+
+export const endTurn = route('POST /worker/v1/finish', {
+  ...working,
+  body: workerFinishBody,
+  returns: { 200: workerFinishResult },
+  doc: 'Ends an attempt of a turn with its outcome',
+})

@@ -45,6 +45,8 @@ export const changeAgent = route('PATCH /v1/agents/:name', {
   params,
   body: changeAgentBody,
   returns: { 200: z.object({ agent: agentSchema }) },
+  audited: ['agent.resumed', 'agent.paused'],
+  errors: ['not_found'],
   doc: 'Pauses or resumes an agent',
 })
 
@@ -52,6 +54,8 @@ export const removeAgent = route('DELETE /v1/agents/:name', {
   ...administering,
   params,
   returns: { 204: nothing },
+  audited: 'agent.removed',
+  errors: ['not_found', 'agent_in_use'],
   doc: 'Removes an agent without workers',
 })
 
@@ -59,12 +63,14 @@ export const listWorkers = route('GET /v1/workers', {
   ...reading,
   returns: { 200: z.object({ data: z.array(workerSchema) }) },
   doc: 'Lists the workers, the latest heartbeat first',
+  note: 'At most 200',
 })
 
 export const listVersions = route('GET /v1/versions', {
   ...reading,
   returns: { 200: z.object({ data: z.array(workerVersionSchema) }) },
   doc: 'Lists the versions of the workers, the latest heartbeat first',
+  note: 'At most 200',
 })
 
 export const groupErrors = route('GET /v1/errors', {
@@ -72,4 +78,5 @@ export const groupErrors = route('GET /v1/errors', {
   query: minutesQuery(1_440),
   returns: { 200: z.object({ data: z.array(errorGroupSchema) }) },
   doc: 'Groups the turns that failed in the last minutes by their reason, the most frequent first',
+  note: 'At most 100',
 })

@@ -54,6 +54,7 @@ export const awaitTurn = route('POST /internal/next', {
   ...working,
   body: nextBody,
   returns: { 200: nextResult },
+  errors: ['unknown_agent'],
   doc: 'Returns the next turn for a worker without Redis, when there is one',
 })
 
@@ -103,6 +104,7 @@ export const appendEvents = route('POST /internal/append', {
   ...working,
   body: appendBody,
   returns: { 200: appendResult },
+  errors: ['overloaded'],
   doc: 'Appends to the logs of turns',
 })
 
@@ -131,6 +133,7 @@ export const readHistory = route('POST /internal/messages', {
   ...working,
   body: historyBody,
   returns: { 200: historyResult },
+  errors: ['task_not_found'],
   doc: 'Lists the earlier messages of a task',
 })
 
@@ -152,6 +155,7 @@ export const readChild = route('POST /internal/child', {
   ...working,
   body: childBody,
   returns: { 200: historyResult },
+  errors: ['task_not_found'],
   doc: 'Lists the messages of a child task',
 })
 
@@ -173,6 +177,7 @@ export const readWorkerFile = route('POST /internal/file', {
   ...working,
   body: readFileBody,
   returns: { 200: z.any() },
+  errors: ['task_not_found', 'not_found', 'range_not_satisfiable'],
   doc: 'Returns the bytes of a file of a turn',
 })
 
@@ -181,5 +186,6 @@ export const storeWorkerFile = route('POST /internal/files', {
   consumes: ['*/*'],
   body: z.any(),
   returns: { 200: z.object({ file: fileSchema }) },
+  errors: ['task_not_found', 'request_timeout', 'quota_exceeded'],
   doc: 'Stores the body as a file of a turn',
 })

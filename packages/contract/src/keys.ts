@@ -23,13 +23,18 @@ export const createKey = route('POST /v1/keys', {
   ...administering,
   body: createKeyBody,
   returns: { 201: newKeyResponse },
+  idempotencyKey: 'rejected',
+  audited: 'key.created',
+  errors: ['quota_exceeded'],
   doc: 'Creates a key and returns it, once',
+  note: 'The secret is the key itself, and is in no other response',
 })
 
 export const listKeys = route('GET /v1/keys', {
   ...administering,
   query: listKeysQuery,
   returns: { 200: pageOf(keySchema) },
+  errors: ['bad_cursor'],
   doc: 'Lists keys, the oldest first, also revoked and expired keys',
 })
 
@@ -37,7 +42,10 @@ export const revokeKey = route('DELETE /v1/keys/:id', {
   ...administering,
   params,
   returns: { 200: keyResponse },
+  audited: 'key.revoked',
+  errors: ['not_found'],
   doc: 'Revokes a key',
+  note: 'The same for a key that was revoked before',
 })
 
 export const rotateKey = route('POST /v1/keys/:id/rotate', {
@@ -45,7 +53,11 @@ export const rotateKey = route('POST /v1/keys/:id/rotate', {
   params,
   body: rotateKeyBody.nullish(),
   returns: { 201: rotatedKeyResponse },
+  idempotencyKey: 'rejected',
+  audited: 'key.rotated',
+  errors: ['not_found', 'quota_exceeded'],
   doc: 'Creates a key with the terms of an old one, and sets the end of the old one',
+  note: 'The new key, and the old one with its new end',
 })
 
 export const listAudit = route('GET /v1/audit', {

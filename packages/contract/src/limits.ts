@@ -19,6 +19,7 @@ export const getLimits = route('GET /v1/limits/:agent', {
   ...reading,
   params,
   returns: { 200: limits },
+  errors: ['not_found'],
   doc: 'Returns the limits of an agent',
 })
 
@@ -27,6 +28,8 @@ export const setLimits = route('PUT /v1/limits/:agent', {
   params,
   body: agentLimitsBody,
   returns: { 200: limits },
+  audited: 'limits.set',
+  errors: ['not_found'],
   doc: 'Sets the limits of an agent',
 })
 
@@ -34,5 +37,7 @@ export const removeLimits = route('DELETE /v1/limits/:agent', {
   ...administering,
   params,
   returns: { 204: nothing },
+  audited: 'limits.removed',
+  errors: ['not_found'],
   doc: 'Removes the limits of an agent',
 })

@@ -14,6 +14,7 @@ export const checkHealth = route('GET /healthz', {
 export const checkReadiness = route('GET /readyz', {
   ...{ tag, scope: null, anyHost: true },
   returns: { 200: status },
+  errors: ['dependency_unavailable'],
   doc: 'Reports whether the process has all that it needs',
 })
 

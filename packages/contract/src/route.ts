@@ -3,7 +3,7 @@
  *
  * The API registers, validates and guards an operation from its row, and describes it in the OpenAPI document from the same row. A row has no behaviour.
  */
-import type { Scope, TokenRight } from '@rivulet/protocol'
+import type { AuditAction, ErrorCode, Scope, TokenRight } from '@rivulet/protocol'
 import { z } from 'zod'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -12,6 +12,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Access = {
   scope: Scope
   token?: TokenRight | readonly TokenRight[]
+  /** The right that a token needs besides. */
+  tokenAlso?: TokenRight
   /** The route is not about one task: it checks itself what the task of a token has to do with it. */
   checksTask?: boolean
   /** The token may also come as `?token=`: an EventSource cannot send headers. */
@@ -46,8 +48,19 @@ export type Terms = Omit<Access, 'scope'> & {
   hasNoHead?: true
   /** The API serves it under any Host. */
   anyHost?: true
+  /**
+   * `kept`: a request that is repeated under its `Idempotency-Key` gets the response of the first one. `rejected`: the response has a secret, which the API
+   * never stores. Without it, the header has no effect.
+   */
+  idempotencyKey?: 'kept' | 'rejected'
+  /** The entries of the audit log that a call may have, the usual one first. Calls that send an input to a task have none, because the task has it. */
+  audited?: AuditAction | readonly AuditAction[]
+  /** The errors of this route. Those of its kind (with a body, with a scope, that adds work) are not repeated here. */
+  errors?: readonly ErrorCode[]
   /** For people: what a call does. */
   doc: string
+  /** For the reference, in Markdown: what else there is to know about the response. */
+  note?: string
 }
 
 export type Route = Terms & { method: Method; path: string }

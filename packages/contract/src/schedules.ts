@@ -22,6 +22,9 @@ export const createSchedule = route('POST /v1/schedules', {
   echoes: 201,
   body: createScheduleBody,
   returns: { 201: scheduleResponse },
+  idempotencyKey: 'kept',
+  audited: 'schedule.created',
+  errors: ['unknown_agent', 'quota_exceeded'],
   doc: 'Creates a schedule',
 })
 
@@ -36,6 +39,7 @@ export const getSchedule = route('GET /v1/schedules/:id', {
   ...reading,
   params,
   returns: { 200: scheduleResponse },
+  errors: ['not_found'],
   doc: 'Returns a schedule',
 })
 
@@ -43,6 +47,8 @@ export const deleteSchedule = route('DELETE /v1/schedules/:id', {
   ...writing,
   params,
   returns: { 204: nothing },
+  audited: 'schedule.deleted',
+  errors: ['not_found'],
   doc: 'Deletes a schedule and its history; its tasks stay',
 })
 
@@ -50,6 +56,9 @@ export const pauseSchedule = route('POST /v1/schedules/:id/pause', {
   ...writing,
   params,
   returns: { 200: scheduleResponse },
+  idempotencyKey: 'kept',
+  audited: 'schedule.paused',
+  errors: ['not_found'],
   doc: 'Pauses a schedule',
 })
 
@@ -57,6 +66,9 @@ export const resumeSchedule = route('POST /v1/schedules/:id/resume', {
   ...writing,
   params,
   returns: { 200: scheduleResponse },
+  idempotencyKey: 'kept',
+  audited: 'schedule.resumed',
+  errors: ['not_found'],
   doc: 'Resumes a schedule: it continues with its next time',
 })
 
@@ -65,6 +77,9 @@ export const triggerSchedule = route('POST /v1/schedules/:id/trigger', {
   addsWork: true,
   params,
   returns: { 202: scheduleRunResponse },
+  idempotencyKey: 'kept',
+  audited: 'schedule.triggered',
+  errors: ['not_found', 'too_many_turns', 'quota_exceeded'],
   doc: 'Starts one run now, by the rule of overlap',
 })
 
@@ -73,5 +88,6 @@ export const listScheduleRuns = route('GET /v1/schedules/:id/history', {
   params,
   query: listRunsQuery,
   returns: { 200: pageOf(scheduleRunSchema) },
+  errors: ['not_found'],
   doc: 'Lists the runs of a schedule, the newest first',
 })

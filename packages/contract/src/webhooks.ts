@@ -25,7 +25,11 @@ export const createWebhook = route('POST /v1/webhooks', {
   echoes: 201,
   body: createWebhookBody,
   returns: { 201: newWebhookResponse },
+  idempotencyKey: 'rejected',
+  audited: 'webhook.created',
+  errors: ['quota_exceeded'],
   doc: 'Creates a webhook and returns its secret, once',
+  note: 'The secret signs the deliveries, and is in no other response',
 })
 
 export const listWebhooks = route('GET /v1/webhooks', {
@@ -39,6 +43,7 @@ export const getWebhook = route('GET /v1/webhooks/:id', {
   ...reading,
   params,
   returns: { 200: webhookResponse },
+  errors: ['not_found'],
   doc: 'Returns a webhook',
 })
 
@@ -47,6 +52,8 @@ export const changeWebhook = route('PATCH /v1/webhooks/:id', {
   params,
   body: changeWebhookBody,
   returns: { 200: changedWebhookResponse },
+  audited: 'webhook.changed',
+  errors: ['not_found'],
   doc: 'Changes a webhook, and returns its new secret if the request changed it',
 })
 
@@ -54,6 +61,8 @@ export const deleteWebhook = route('DELETE /v1/webhooks/:id', {
   ...writing,
   params,
   returns: { 204: nothing },
+  audited: 'webhook.deleted',
+  errors: ['not_found'],
   doc: 'Deletes a webhook and its deliveries',
 })
 
@@ -62,6 +71,7 @@ export const listDeliveries = route('GET /v1/webhooks/:id/deliveries', {
   params,
   query: listDeliveriesQuery,
   returns: { 200: pageOf(deliverySchema) },
+  errors: ['not_found'],
   doc: 'Lists the deliveries of a webhook, the newest first',
 })
 
@@ -69,5 +79,8 @@ export const retryDelivery = route('POST /v1/webhooks/:id/deliveries/:delivery/r
   ...writing,
   params: params.extend({ delivery: idSchema }),
   returns: { 202: deliveryResponse },
+  idempotencyKey: 'kept',
+  audited: 'webhook.retried',
+  errors: ['not_found'],
   doc: 'Sends a delivery again, now',
 })

@@ -41,6 +41,7 @@ export const announceWorker = route('POST /worker/v1/hello', {
   ...working,
   body: workerHelloBody,
   returns: { 200: workerHelloResult },
+  errors: ['unsupported_version'],
   doc: 'Registers a worker and its agents, and returns the times and limits that it keeps to',
 })
 
@@ -48,6 +49,7 @@ export const claimTurns = route('POST /worker/v1/claim', {
   ...working,
   body: workerClaimBody,
   returns: { 200: workerClaimResult },
+  errors: ['unknown_agent'],
   doc: 'Claims turns for a worker, and waits for one',
 })
 
@@ -55,6 +57,7 @@ export const appendUpdates = route('POST /worker/v1/append', {
   ...working,
   body: workerAppendBody,
   returns: { 200: workerAppendResult },
+  errors: ['overloaded'],
   doc: 'Appends what turns emit',
 })
 
@@ -104,6 +107,7 @@ export const listTurnWaits = route('GET /worker/v1/waits', {
   ...working,
   headers,
   returns: { 200: workerWaitsResult },
+  errors: ['task_not_found'],
   doc: 'Lists the waits of a turn',
 })
 
@@ -112,6 +116,7 @@ export const listHistory = route('GET /worker/v1/history', {
   headers,
   query: workerHistoryQuery,
   returns: { 200: historyResult },
+  errors: ['task_not_found'],
   doc: 'Lists the messages before a turn, or those of one of its children',
 })
 
@@ -120,6 +125,7 @@ export const readTurnFile = route('GET /worker/v1/files/:id', {
   params: z.object({ id: fileIdSchema }),
   headers,
   returns: { 200: z.any(), 206: z.any() },
+  errors: ['task_not_found', 'not_found', 'range_not_satisfiable'],
   doc: 'Returns the bytes of a file of the task, or a range of them',
 })
 
@@ -129,6 +135,7 @@ export const storeTurnFile = route('POST /worker/v1/files', {
   consumes: ['*/*'],
   body: z.any(),
   returns: { 200: z.object({ file: fileSchema }) },
+  errors: ['task_not_found', 'request_timeout', 'quota_exceeded'],
   doc: 'Stores the body as a file of the task',
 })
 

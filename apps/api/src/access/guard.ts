@@ -11,7 +11,7 @@ import type { OwnedKind } from '../store/access/reach.ts'
 import { taskNotFound } from '../store/connection/tenant.ts'
 import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
-import { holds, isInstallations, isLimited, localCaller, mayUse, type Principal } from './principal.ts'
+import { holds, isInstallations, isLimited, localCaller, mayUse, type Principal, requireRight } from './principal.ts'
 import { type TaskTokens, tokenPrefix } from './task-token.ts'
 import type { BucketName, RateKind, TokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'
@@ -71,6 +71,7 @@ export function guardRoutes(
     }
     if (!access || !isAllowed(principal, access, request))
       throw new RivuletError('forbidden', 'This key or token does not have the required scope')
+    if (access.tokenAlso) requireRight(principal, access.tokenAlso)
   })
   // After validation, which has normalised the ids.
   scope.addHook('preHandler', async ({ principal, routeOptions: { url = '', config }, params }) => {

@@ -6,6 +6,14 @@ import type { Route } from '@rivulet/contract/route'
 import { nameOf } from '@rivulet/contract/routes'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteShorthandOptions } from 'fastify'
 import type { z } from 'zod'
+import { rejectIdempotencyKey } from './requests/idempotent.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Its row. */
+    contract?: Route
+  }
+}
 
 type Parsed<R extends Route, Part extends keyof Route> = R extends Record<Part, infer Schema extends z.ZodType> ? z.output<Schema> : unknown
 
@@ -37,12 +45,14 @@ export function serve<R extends Route>(
     url: path.slice(scope.prefix.length),
     ...(hasNoHead && { exposeHeadRoute: false }),
     config: {
+      contract: route,
       ...(isGuarded(route) && { access: route }),
       ...(addsWork && { addsWork }),
       ...(anyHost && { anyHost }),
     },
     schema: { ...schemaOf(route), operationId: nameOf(route), summary: route.doc },
     handler: (request, reply) => {
+      if (route.idempotencyKey === 'rejected') rejectIdempotencyKey(request)
       // With several statuses, the handler sets its own.
       if (others.length === 0) reply.status(Number(status))
       // Fastify has parsed each part with the schema that types it.

@@ -42,7 +42,9 @@ export const watchTask = route('GET /v1/tasks/:id/events', {
   params,
   query,
   returns: { 200: eventsOf('Its events, as they come'), 204: atEnd },
+  errors: ['task_not_found', 'not_found', 'not_acceptable', 'bad_cursor', 'too_many_streams', 'overloaded'],
   doc: 'Streams the events of a task',
+  note: '204 for a cursor at the end of an ended task',
 })
 
 export const watchMessage = route('GET /v1/tasks/:id/messages/:index/events', {
@@ -50,12 +52,16 @@ export const watchMessage = route('GET /v1/tasks/:id/messages/:index/events', {
   params: params.extend({ index: messageIndexSchema }),
   query: z.strictObject({ token: z.string().optional(), after }),
   returns: { 200: eventsOf('The events of the message, as they come'), 204: atEnd },
+  errors: ['task_not_found', 'not_found', 'not_acceptable', 'bad_cursor', 'too_many_streams', 'overloaded'],
   doc: 'Streams the events of one message',
+  note: '[The event stream of one message](#one-message); 204 for a cursor at its end',
 })
 
 export const watchTasks = route('POST /v1/events', {
   ...{ tag, scope: 'tasks:read', ofAgents: true },
   body: manyEventsBody,
   returns: { 200: eventsOf('The events of all of them, as they come') },
+  errors: ['task_not_found', 'too_many_tasks', 'not_acceptable', 'bad_cursor', 'too_many_streams', 'overloaded'],
   doc: 'Streams the events of several tasks',
+  note: '[One event stream of several tasks](#several-tasks)',
 })

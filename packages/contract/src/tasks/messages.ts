@@ -11,12 +11,16 @@ export const listMessages = route('GET /v1/tasks/:id/messages', {
   params,
   query: listMessagesQuery,
   returns: { 200: pageOf(messageSchema, z.int()) },
+  errors: ['task_not_found'],
   doc: 'Lists the messages of a task by index',
+  note: 'Including those of a running turn',
 })
 
 export const getMessage = route('GET /v1/tasks/:id/messages/:index', {
   ...reading,
   params: params.extend({ index: messageIndexSchema }),
   returns: { 200: z.object({ message: messageSchema }) },
+  errors: ['task_not_found', 'not_found'],
   doc: 'Returns one message of a task',
+  note: 'Also of a running turn',
 })

@@ -39,21 +39,28 @@ export const createTask = route('POST /v1/tasks', {
   query: z.strictObject({ format: streamFormatSchema.optional(), wait: waitSchema.optional() }),
   body: createTaskBody,
   returns: { 200: accepted.extend(finished), 201: accepted.extend(finished), 202: underWay },
+  idempotencyKey: 'kept',
+  errors: ['unknown_agent', 'too_many_turns', 'quota_exceeded', 'too_many_streams'],
   doc: 'Creates a task with its first turn, or adds a turn to the task of this name',
+  note: '201 with a new task, 200 if a task of this `name` exists; an event stream if the request accepts one; [with `wait`](#waiting-for-the-end-of-a-turn), its messages too',
 })
 
 export const listTasks = route('GET /v1/tasks', {
   ...{ tag, scope: 'tasks:read', ofAgents: true },
   query: listTasksQuery,
   returns: { 200: z.union([pageOf(taskSchema), pageOf(taskSummarySchema)]) },
+  errors: ['overloaded'],
   doc: 'Lists tasks, the newest first',
+  note: 'TaskSummary[] with `view=summary`',
 })
 
 export const getTask = route('GET /v1/tasks/:id', {
   ...readingOne,
   params,
   returns: { 200: z.object({ task: taskSchema, turns: z.array(turnSchema), state: stateSchema.optional() }) },
+  errors: ['task_not_found'],
   doc: 'Returns a task, its latest turns and its state',
+  note: 'The latest 100 turns, ascending, with as many of their values as [the budget allows](#large-values)',
 })
 
 export const changeTask = route('PATCH /v1/tasks/:id', {
@@ -61,6 +68,8 @@ export const changeTask = route('PATCH /v1/tasks/:id', {
   params,
   body: changeTaskBody,
   returns: { 200: z.object({ task: taskSchema }) },
+  audited: ['task.changed', 'secrets.set', 'secrets.removed'],
+  errors: ['task_not_found', 'name_taken'],
   doc: 'Changes the name, the metadata or the secrets of a task',
 })
 
@@ -68,6 +77,8 @@ export const deleteTask = route('DELETE /v1/tasks/:id', {
   ...writing,
   params,
   returns: { 204: nothing },
+  audited: 'task.deleted',
+  errors: ['task_not_found', 'task_busy'],
   doc: 'Deletes a task that has ended, with all that is stored of it',
 })
 
@@ -77,6 +88,9 @@ export const forkTask = route('POST /v1/tasks/:id/fork', {
   params,
   body: forkTaskBody.nullish(),
   returns: { 201: accepted },
+  idempotencyKey: 'kept',
+  audited: 'task.forked',
+  errors: ['task_not_found', 'not_found', 'task_busy', 'name_taken', 'too_many_turns', 'quota_exceeded'],
   doc: 'Creates a copy of a task',
 })
 
@@ -85,14 +99,21 @@ export const cancelTask = route('POST /v1/tasks/:id/cancel', {
   params,
   body: cancelTaskBody.nullish(),
   returns: { 200: z.object({ task: taskSchema }) },
+  idempotencyKey: 'kept',
+  audited: 'task.canceled',
+  errors: ['task_not_found'],
   doc: 'Cancels the turns of a task that have not ended',
+  note: 'After the commit; also if there was nothing to cancel',
 })
 
 export const exportTask = route('GET /v1/tasks/:id/export', {
   ...readingOne,
   params,
   returns: { 200: { description: 'Lines of JSON', content: { 'application/x-ndjson': { schema: z.string() } } } },
+  audited: 'task.exported',
+  errors: ['task_not_found'],
   doc: 'Returns everything that is stored of a task',
+  note: '[Lines of JSON](#the-export-of-a-task)',
 })
 
 // Without a token right, because names of steps reveal how an agent works.
@@ -100,14 +121,18 @@ export const listSteps = route('GET /v1/tasks/:id/steps', {
   ...{ tag, scope: 'tasks:read' },
   params,
   returns: { 200: z.object({ data: z.array(stepSchema) }) },
+  errors: ['task_not_found'],
   doc: 'Lists the latest steps that the turns of a task have taken, the earliest first',
+  note: 'At most 500',
 })
 
 export const getState = route('GET /v1/tasks/:id/state', {
   ...readingOne,
   params,
   returns: { 200: stateSchema },
+  errors: ['task_not_found'],
   doc: 'Returns the state of a task, with an ETag',
+  note: '[The state](#the-state-of-a-task)',
 })
 
 export const putState = route('PUT /v1/tasks/:id/state', {
@@ -117,7 +142,10 @@ export const putState = route('PUT /v1/tasks/:id/state', {
   headers: z.looseObject({ 'if-match': z.string().optional() }),
   body: putStateBody,
   returns: { 200: stateSchema },
+  audited: 'state.set',
+  errors: ['task_not_found', 'task_busy', 'precondition_failed', 'state_too_large', 'precondition_required'],
   doc: 'Replaces the state of a task between two turns',
+  note: 'With an `ETag`',
 })
 
 export const createToken = route('POST /v1/tasks/:id/tokens', {
@@ -125,6 +153,8 @@ export const createToken = route('POST /v1/tasks/:id/tokens', {
   params,
   body: createTokenBody,
   returns: { 201: tokenResponse },
+  audited: 'token.created',
+  errors: ['task_not_found', 'not_found'],
   doc: 'Creates a token for a task, for a browser',
 })
 
@@ -133,5 +163,7 @@ export const revokeTokens = route('DELETE /v1/tasks/:id/tokens', {
   params,
   query: revokeTokensQuery,
   returns: { 204: nothing },
+  audited: 'token.revoked',
+  errors: ['task_not_found'],
   doc: 'Revokes the tokens of a task that were created before now',
 })

@@ -12,6 +12,7 @@ export const listWaits = route('GET /v1/waits', {
   ...{ tag, scope: 'tasks:read', ofAgents: true },
   query: listWaitsQuery,
   returns: { 200: pageOf(turnWaitSchema) },
+  errors: ['overloaded'],
   doc: 'Lists what turns wait for, the oldest first',
 })
 
@@ -19,6 +20,7 @@ export const getWait = route('GET /v1/tasks/:id/waits/:wait', {
   ...{ tag, scope: 'tasks:read', token: ['read', 'answer'] },
   params,
   returns: { 200: waitAnswered },
+  errors: ['task_not_found', 'not_found'],
   doc: 'Returns one wait of a task',
 })
 
@@ -29,7 +31,11 @@ export const answerWait = route('POST /v1/tasks/:id/waits/:wait/answer', {
   query: z.strictObject({ format: streamFormatSchema.optional() }),
   body: answerBody,
   returns: { 200: waitAnswered },
+  idempotencyKey: 'kept',
+  audited: 'wait.answered',
+  errors: ['task_not_found', 'not_found', 'already_answered', 'wait_closed', 'too_many_streams', 'overloaded'],
   doc: 'Closes a wait with an answer, so that its turn continues',
+  note: 'After the commit',
 })
 
 export const sendSignal = route('POST /v1/tasks/:id/signals', {
@@ -37,5 +43,8 @@ export const sendSignal = route('POST /v1/tasks/:id/signals', {
   params: task,
   body: signalBody,
   returns: { 202: z.object({ status: z.enum(['delivered', 'kept']) }) },
+  idempotencyKey: 'kept',
+  audited: 'signal.sent',
+  errors: ['task_not_found', 'too_many_signals'],
   doc: 'Sends a signal to a task; it is kept until a turn waits for it',
 })

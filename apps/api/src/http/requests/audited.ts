@@ -1,11 +1,14 @@
 /** The audit log's view of a request: its caller, and the entries of the changes that it makes. */
-import type { TaskId, Turn } from '@rivulet/protocol'
+import type { AuditAction, TaskId, Turn } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import type { Principal } from '../../access/principal.ts'
 import { type AuditCaller, type AuditedChange, type AuditNote, type Auditor, insertAudit } from '../../store/access/audit.ts'
 import type { Database, Transaction } from '../../store/connection/database.ts'
 import type { Accepted, AcceptedTurn } from '../../store/tasks/accept/create-task.ts'
 import type { Services } from '../services.ts'
+
+/** Without an action, it is the usual one of the route. */
+type Change = Omit<AuditedChange, 'action'> & { action?: AuditAction }
 
 export function createAudit({ metrics, refusals }: Pick<Services, 'metrics' | 'refusals'>) {
   return { auditor, note, audited }
@@ -18,18 +21,25 @@ export function createAudit({ metrics, refusals }: Pick<Services, 'metrics' | 'r
     }
   }
 
-  function note(request: FastifyRequest, change: AuditedChange): AuditNote {
-    return tx => auditor(request)(tx, request.principal.tenant, change)
+  function note(request: FastifyRequest, change: Change): AuditNote {
+    const { action = usualAction(request), ...rest } = change
+    return tx => auditor(request)(tx, request.principal.tenant, { action, ...rest })
   }
 
   /** Makes a change and inserts its entry, in one transaction. */
-  function audited<T>(db: Database, request: FastifyRequest, change: AuditedChange, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  function audited<T>(db: Database, request: FastifyRequest, change: Change, work: (tx: Transaction) => Promise<T>): Promise<T> {
     return db.transaction(async tx => {
       const result = await work(tx)
       await note(request, change)(tx)
       return result
     })
   }
+}
+
+function usualAction({ routeOptions: { config, method, url } }: FastifyRequest): AuditAction {
+  const [action] = [config.contract?.audited ?? []].flat()
+  if (!action) throw new Error(`The contract names no entry of the audit log for ${method} ${url}`)
+  return action
 }
 
 /** What new work changes besides: the conversation that it forks or cuts, and the questions that it declines. */

@@ -32,7 +32,7 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
         request,
         async tx => {
           const completed = await files.complete(tx, file)
-          await note(request, { action: 'file.created', target: file.id, details: { size } })(tx)
+          await note(request, { target: file.id, details: { size } })(tx)
           return { status: 201, body: { file: toFile(completed) } as Json }
         },
         { body: said },
@@ -51,7 +51,7 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
 
   serve(scope, contract.deleteFile, async request => {
     const { id } = request.params
-    await files.remove(request.principal.tenant, id, note(request, { action: 'file.deleted', target: id }))
+    await files.remove(request.principal.tenant, id, note(request, { target: id }))
     return null
   })
 }

@@ -2,7 +2,7 @@
  * Manages keys, for the scope `admin`. A key of a tenant manages the keys of its tenant; the root key manages all of them, and it alone can create a
  * key for another tenant or for all.
  *
- * A secret is in one response and nowhere else. So these calls reject an Idempotency-Key: to repeat the response, the API would have to store it.
+ * A secret is in one response and nowhere else. So their rows reject an Idempotency-Key: to repeat the response, the API would have to store it.
  */
 import * as contract from '@rivulet/contract/keys'
 import { RivuletError, rotateKeyBody } from '@rivulet/protocol'
@@ -11,7 +11,6 @@ import { createKeyring, type Keyring } from '../../access/keyring.ts'
 import type { Principal } from '../../access/principal.ts'
 import { everyTenant } from '../../store/connection/tenant.ts'
 import { createAudit } from '../requests/audited.ts'
-import { rejectIdempotencyKey } from '../requests/idempotent.ts'
 import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 
@@ -22,7 +21,6 @@ export function keyRoutes(scope: FastifyInstance, services: Services): void {
 
   serve(scope, contract.createKey, async (request, reply) => {
     const { body, principal } = request
-    rejectIdempotencyKey(request)
     requireTenant(principal, body.tenant)
     if (body.allTenants && !principal.isRoot) throw new RivuletError('forbidden', 'Only the root key can create a key for all tenants')
     const created = await keyringOf(request).create(body)
@@ -44,7 +42,6 @@ export function keyRoutes(scope: FastifyInstance, services: Services): void {
   })
 
   serve(scope, contract.rotateKey, async (request, reply) => {
-    rejectIdempotencyKey(request)
     const rotated = await keyringOf(request).rotate(request.params.id, request.body ?? rotateKeyBody.parse({}))
     access.keys.forget(rotated.replaced.id)
     logChange(request, rotated.replaced.id, 'rotated a key')

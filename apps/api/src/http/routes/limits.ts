@@ -25,7 +25,7 @@ export function limitRoutes(scope: FastifyInstance, services: Services): void {
   serve(scope, limits.setLimits, async request => {
     const { tenant } = request.principal
     const { agent } = request.params
-    const change = { action: 'limits.set', target: agent, details: request.body as JsonObject } as const
+    const change = { target: agent, details: request.body as JsonObject } as const
     const limits = await audited(databaseFor(tenant), request, change, tx => setLimits(tx, tenant, agent, request.body))
     relay.kick()
     return { limits }
@@ -34,7 +34,7 @@ export function limitRoutes(scope: FastifyInstance, services: Services): void {
   serve(scope, limits.removeLimits, async request => {
     const { agent } = request.params
     const { tenant } = request.principal
-    const change = { action: 'limits.removed', target: agent } as const
+    const change = { target: agent } as const
     await audited(databaseFor(tenant), request, change, tx => removeLimits(tx, tenant, agent))
     relay.kick()
     return null
@@ -54,7 +54,7 @@ export function limitRoutes(scope: FastifyInstance, services: Services): void {
 
   serve(scope, agents.removeAgent, async request => {
     const { name } = request.params
-    const change = { action: 'agent.removed', target: name } as const
+    const change = { target: name } as const
     await audited(db, request, change, tx => removeAgent(tx, request.principal.tenant, name, leaseMs))
     return null
   })

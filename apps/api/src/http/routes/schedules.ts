@@ -42,7 +42,7 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const row = await insertSchedule(tx, tenant, { request: sealOnEnd(vault, tenant, body), nextAt, most: maxSchedules })
       if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
-      await note(request, { action: 'schedule.created', target: row.id, details: { agent: body.agent, status: row.status } })(tx)
+      await note(request, { target: row.id, details: { agent: body.agent, status: row.status } })(tx)
       return { status: 201, body: { schedule: toSchedule(row) } as Json }
     })
     return sendResponse(reply, response)
@@ -61,20 +61,18 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
   serve(scope, contract.deleteSchedule, async request => {
     const { id } = request.params
     const { tenant } = request.principal
-    await audited(databaseFor(tenant), request, { action: 'schedule.deleted', target: id }, async tx => {
+    await audited(databaseFor(tenant), request, { target: id }, async tx => {
       if (!(await deleteSchedule(tx, tenant, id))) throw noSchedule()
     })
     return null
   })
 
-  serve(scope, contract.pauseSchedule, async (request, reply) =>
-    change(request, reply, 'schedule.paused', () => ({ status: 'paused', nextAt: null })),
-  )
+  serve(scope, contract.pauseSchedule, async (request, reply) => change(request, reply, () => ({ status: 'paused', nextAt: null })))
 
   // What was due while it was paused was not missed: it continues with its next time.
   serve(scope, contract.resumeSchedule, async (request, reply) => {
     const now = new Date(await readNowMs(databaseFor(request.principal)))
-    return change(request, reply, 'schedule.resumed', ({ status, nextAt, request: task }) => ({
+    return change(request, reply, ({ status, nextAt, request: task }) => ({
       status: 'active',
       nextAt: status === 'active' ? nextAt : nextTime(task, now),
     }))
@@ -90,7 +88,7 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
       const created = await createRun(tx, schedule, new Date(), { maxQueuedTurns: limits.queuedTurns, admit: capacity.admit, interrupt })
       if (!created) throw new RivuletError('in_flight', 'The schedule was triggered in the same millisecond')
       interrupted = created.interrupted
-      await note(request, { action: 'schedule.triggered', target: schedule.id })(tx)
+      await note(request, { target: schedule.id })(tx)
       return { status: 202, body: { run: toScheduleRun(created.run) } as Json }
     })
     if (interrupted) await ending.completeInterrupt(interrupted)
@@ -110,14 +108,13 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
   async function change(
     request: FastifyRequest & { params: { id: string } },
     reply: FastifyReply,
-    action: 'schedule.paused' | 'schedule.resumed',
     to: (row: ScheduleRow) => Pick<ScheduleRow, 'status' | 'nextAt'>,
   ): Promise<FastifyReply> {
     const { id } = request.params
     const { tenant } = request.principal
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const row = found(await setSchedule(tx, tenant, id, to(found(await lockSchedule(tx, tenant, id)))))
-      await note(request, { action, target: id })(tx)
+      await note(request, { target: id })(tx)
       return { status: 200, body: { schedule: toSchedule(row) } as Json }
     })
     return sendResponse(reply, response)

@@ -8,7 +8,7 @@ import { createWebhookSecret } from '../../feed/webhook-signature.ts'
 import { listDeliveries, retryDelivery, toDelivery } from '../../store/feed/deliveries.ts'
 import { deleteWebhook, findWebhook, insertWebhook, listWebhooks, updateWebhook, type WebhookRow } from '../../store/feed/webhooks.ts'
 import { createAudit } from '../requests/audited.ts'
-import { rejectIdempotencyKey, respondOnce, sendResponse } from '../requests/idempotent.ts'
+import { respondOnce, sendResponse } from '../requests/idempotent.ts'
 import { serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 
@@ -21,12 +21,11 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     const { tenant } = request.principal
     requireOwnAgent(request.principal, request.body.agent ?? null)
     const { url, events, agent = null, secret = createWebhookSecret() } = request.body
-    rejectIdempotencyKey(request)
     if (!allowPrivate) requirePublicHost(url, '/url')
     const wanted = { url, events: [...new Set(events)], agent, secret: vault.sealText(tenant, secret) }
     const row = await databaseFor(tenant).transaction(async tx => {
       const inserted = await insertWebhook(tx, tenant, wanted, perTenant)
-      if (inserted) await note(request, { action: 'webhook.created', target: inserted.id, details: detailsOf(inserted) })(tx)
+      if (inserted) await note(request, { target: inserted.id, details: detailsOf(inserted) })(tx)
       return inserted
     })
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${perTenant} webhooks (MAX_WEBHOOKS_PER_TENANT)`)
@@ -55,7 +54,7 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
       const updated = await updateWebhook(tx, tenant, id, { ...body, secret: sealed })
       if (!updated) throw noWebhook()
       const details = { ...detailsOf(updated), ...(sealed !== undefined && { secret: 'replaced' }) }
-      await note(request, { action: 'webhook.changed', target: id, details })(tx)
+      await note(request, { target: id, details })(tx)
       return updated
     })
     reply.header('cache-control', 'no-store')
@@ -65,7 +64,7 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
   serve(scope, contract.deleteWebhook, async request => {
     const { id } = request.params
     const { tenant } = request.principal
-    await audited(databaseFor(tenant), request, { action: 'webhook.deleted', target: id }, async tx => {
+    await audited(databaseFor(tenant), request, { target: id }, async tx => {
       if (!(await deleteWebhook(tx, tenant, id))) throw noWebhook()
     })
     return null
@@ -84,7 +83,7 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
       const row = await retryDelivery(tx, tenant, id, delivery)
       if (!row) throw new RivuletError('not_found', 'No such delivery of this webhook')
-      await note(request, { action: 'webhook.retried', target: id, details: { delivery } })(tx)
+      await note(request, { target: id, details: { delivery } })(tx)
       return { status: 202, body: { delivery: toDelivery(row) } as Json }
     })
     return sendResponse(reply, response)

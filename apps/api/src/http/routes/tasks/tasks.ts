@@ -44,7 +44,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
   serve(scope, contract.deleteTask, async request => {
     const { id } = request.params
     const { tenant } = request.principal
-    await audited(databaseFor(tenant), request, { action: 'task.deleted', target: id }, tx => removeTask(tx, request.principal, id))
+    await audited(databaseFor(tenant), request, { target: id }, tx => removeTask(tx, request.principal, id))
     // The log of a task that has ended expires by itself, too.
     await announcer.remove(id).catch(() => {})
     return null
@@ -69,7 +69,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
     const before = await earlierResponse(databaseFor(principal.tenant), request)
     if (before) return sendResponse(reply, before)
     const { scope: turns = 'all' } = request.body ?? {}
-    const change = { action: 'task.canceled', target: id, details: { scope: turns } } as const
+    const change = { target: id, details: { scope: turns } } as const
     await ending.cancel(principal, id, request.body ?? {}, note(request, change))
     relay.kick()
     return sendResponse(

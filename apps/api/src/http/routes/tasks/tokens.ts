@@ -28,7 +28,7 @@ export function tokenRoutes(scope: FastifyInstance, services: Services): void {
       })
     if (wait !== undefined) await getWait(databaseFor(principal), tenant, task, wait)
     const details = { can, ttlSeconds, ...(subject !== null && { subject }), ...(wait !== undefined && { wait }) }
-    const change = { action: 'token.created', target: task, details } as const
+    const change = { target: task, details } as const
     const startedAt = await audited(databaseFor(tenant), request, change, tx => beginTokenSession(tx, principal, task))
     const { token, expiresAt } = access.tokens.issue({
       tenant,
@@ -48,7 +48,7 @@ export function tokenRoutes(scope: FastifyInstance, services: Services): void {
   serve(scope, contract.revokeTokens, async request => {
     const { id: task } = request.params
     const { subject } = request.query
-    const change = { action: 'token.revoked', target: task, details: { ...(subject !== undefined && { subject }) } } as const
+    const change = { target: task, details: { ...(subject !== undefined && { subject }) } } as const
     await access.revocations.revoke(request.principal, { task, subject: subject ?? null }, note(request, change))
     return null
   })

@@ -61,7 +61,7 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
     const send = async (tx: Transaction) => {
       turn = await sendSignal(tx, request.principal, id, request.body)
       const status = turn ? 'delivered' : 'kept'
-      await note(request, { action: 'signal.sent', target: id, details: { status } })(tx)
+      await note(request, { target: id, details: { status } })(tx)
       return { status: 202, body: { status } }
     }
     const response = await respondOnce(databaseFor(tenant), request, send, { task: id })

@@ -1,13 +1,12 @@
 /**
  * What the README, the quick start and the page about calling agents tell a newcomer to type, typed: `npm start`, then every curl and `rivulet`,
- * in the order in which they stand there. The reference is compared with the API that then runs.
+ * in the order in which they stand there.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { namesIn, tablesOf } from '../rules/markdown-table.ts'
 import { freePort } from '../support/free-port.ts'
 import { type RunningCommand, startCommand } from '../support/process/running-command.ts'
 import { blocksOf } from '../support/texts/fenced-blocks.ts'
@@ -146,66 +145,12 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
   })
 })
 
-test('the reference has every call of the API, and all that each takes', async () => {
-  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, Record<string, Operation>> }
-  // docs/worker-protocol.md has the calls of the worker protocol.
-  const described = Object.entries(paths).filter(([path]) => !path.startsWith('/worker/'))
-  const offered = described.flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      call: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
-      fields: fieldsOf(operation),
-    })),
-  )
-  const reference = readFileSync(`${root}docs/http-reference.md`, 'utf8')
-  const told = new Map(
-    reference.split(/^(?=#)/m).flatMap(section => {
-      const [, call] = /^### `(\w+ \/\S+)`$/m.exec(section) ?? []
-      return call ? [[call, fieldsIn(section)]] : []
-    }),
-  )
-  const calls = tablesOf(reference).filter(({ columns }) => columns[0] === 'call')
-  const named = [
-    ...calls.flatMap(({ rows }) => rows.flatMap(([call]) => namesIn(call))),
-    ...Array.from(reference.matchAll(/`(\/internal\/\w+)`/g), ([, path]) => `POST ${path}`),
-  ]
-  expect(named.toSorted()).toEqual(offered.map(({ call }) => call).toSorted())
-  // What calls of other protocols take is in docs/dialects.md.
-  const ofClients = offered.filter(({ call, fields }) => !/ \/(internal|openai|ag-ui|mcp|a2a)\b/.test(call) && fields.length > 0)
-  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(ofClients.map(({ call, fields }) => [call, fields])))
-})
-
 test('what Ctrl-C sends stops everything, cleanly', async () => {
   await npmStart.interrupt()
   expect(npmStart.output()).toContain('stopping')
   expect(npmStart.output()).not.toContain('starting it again')
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()
 })
-
-type Operation = {
-  security?: Record<string, string[]>[]
-  parameters?: { name: string; in: string }[]
-  requestBody?: { content: Record<string, { schema: JsonSchema }> }
-}
-type JsonSchema = { properties?: object; anyOf?: JsonSchema[]; oneOf?: JsonSchema[] }
-
-/** A token in the query is a way to be let in, and as such no parameter. */
-function fieldsOf({ security = [], parameters = [], requestBody }: Operation): string[] {
-  const token = security.some(way => 'tokenInQuery' in way) ? ['token'] : []
-  const query = parameters.filter(parameter => parameter.in === 'query').map(({ name }) => name)
-  const body = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) => propertiesOf(schema))
-  return [...token, ...query, ...body].toSorted()
-}
-
-function propertiesOf({ properties = {}, anyOf = [], oneOf = [] }: JsonSchema): string[] {
-  return [...Object.keys(properties), ...[...anyOf, ...oneOf].flatMap(propertiesOf)]
-}
-
-/** Names that stand for many are not in the description of the API. */
-function fieldsIn(section: string): string[] {
-  const tables = tablesOf(section).filter(({ columns }) => columns[0] === 'body' || columns[0] === 'query')
-  const names = tables.flatMap(({ rows }) => rows.flatMap(([cell]) => namesIn(cell)))
-  return names.filter(name => !name.includes('<')).toSorted()
-}
 
 type Reply = { task: { id: string; status: string }; turn: { number: number; status: string }; error: { code: string } }
 

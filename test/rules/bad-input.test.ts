@@ -1,8 +1,6 @@
 /** docs/bad-input.md has all its rows, each says what it gets, and each is shown: by requests that are sent, or by a test that names the row. */
-import * as protocol from '@rivulet/protocol'
 import { type ErrorRow, errorTable } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { allVariables } from '../../scripts/variables-table.ts'
 import { badInputs } from '../support/texts/bad-inputs.ts'
 import { rowsUnder } from './markdown-table.ts'
 import { filesUnder, readText } from './repository.ts'
@@ -51,40 +49,12 @@ test('no test names a row that there is not', () => {
   expect([...naming.values()].flat().filter(number => number < 1 || number > rows.length)).toEqual([])
 })
 
-describe('every limit', () => {
-  const told = new Map(rowsUnder(page, 'limit').map(([name = '', value = '']) => [name.replaceAll('`', ''), value]))
-  const single = Object.entries(protocol).filter(([name, value]) => name.startsWith('max') && typeof value === 'number') as [
-    string,
-    number,
-  ][]
-  const constants = Object.fromEntries([...Object.entries(protocol.headLimits), ...single])
-  const settings = allVariables().filter(({ name }) => /^(MAX_|RATE_LIMIT_)/.test(name))
-
-  test('that is fixed is there, with its number', () => {
-    const known = Object.fromEntries([...told].filter(([name]) => !/^[A-Z_]+$/.test(name)))
-    expect(known).toEqual(Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, amountOf(name, value)])))
-  })
-
-  test('of the settings is there, with its default', () => {
-    const known = Object.fromEntries([...told].filter(([name]) => /^[A-Z_]+$/.test(name)))
-    expect(known).toEqual(
-      Object.fromEntries(settings.map(({ name, byDefault }) => [name, byDefault === null ? 'none' : amountOf(name, Number(byDefault))])),
-    )
-  })
-
-  test('has a code that the table of errors has', () => {
-    for (const [, , , beyond = ''] of rowsUnder(page, 'limit'))
-      for (const [status = '', code] of repliesIn(beyond).map(reply => reply.split(' ')))
-        expect([code, statusOf(code ?? '')]).toEqual([code, Number(status)])
-  })
+test('every limit has a code that the table of errors has', () => {
+  for (const [, , , beyond = ''] of rowsUnder(page, 'limit'))
+    for (const [status = '', code] of repliesIn(beyond).map(reply => reply.split(' ')))
+      expect([code, statusOf(code ?? '')]).toEqual([code, Number(status)])
 })
 
 function statusOf(code: string): number | undefined {
   return Object.entries<ErrorRow>(errorTable).find(([name]) => name === code)?.[1].status
-}
-
-function amountOf(name: string, value: number): string {
-  if (/Ms$|_MS$/.test(name)) return `${value / 1_000} s`
-  if (!/Bytes$|_BYTES$/.test(name)) return value.toLocaleString('en')
-  return value % 2 ** 20 === 0 ? `${value / 2 ** 20} MiB` : `${value / 2 ** 10} KiB`
 }

@@ -1,20 +1,11 @@
 /** The dashboard, the alerts and docs/operations.md speak of metrics that there are, under their names and labels, and leave none out. */
-import { createWorkerMetrics } from '@rivulet/agents/metrics'
 import { createMetrics } from '@rivulet/api/metrics'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { type DeclaredMetric, declaredMetrics } from '../../scripts/generated/metrics.ts'
 import { readText } from './repository.ts'
 
-type Declared = { name: string; help: string; type: string; labelNames: string[] }
-
-const declared = [createMetrics().registry, createWorkerMetrics(1).registry].flatMap(registry =>
-  (registry.getMetricsAsArray() as unknown as Declared[]).map(({ name, help, type, labelNames }) => ({
-    name,
-    help,
-    type,
-    labelNames,
-  })),
-)
+const declared = declaredMetrics()
 const ours = declared.filter(({ name }) => name.startsWith('rivulet_'))
 
 const page = readText('docs/operations.md')
@@ -88,16 +79,6 @@ describe('the alerts', () => {
   })
 })
 
-test('docs/operations.md has every metric, with its labels and its sentence', () => {
-  const rows = ours.map(({ name, type, labelNames, help }) => [
-    `\`${name}\``,
-    type,
-    labelNames.map(label => `\`${label}\``).join(', '),
-    help,
-  ])
-  expect(rowsOf('Metrics')).toEqual(rows)
-})
-
 test('a metric or a label that is not there would be noticed', () => {
   expect(faultsOf('rate(rivulet_nothing_total[5m])')).toEqual(['rivulet_nothing_total does not exist'])
   expect(faultsOf('sum(rivulet_viewers{agent="a"})')).toEqual(['rivulet_viewers has no label agent'])
@@ -128,13 +109,13 @@ function namesIn(expression: string): string[] {
 }
 
 /** A histogram has its series under three names, and under none of its own. */
-function metricOf(series: string): Declared | undefined {
+function metricOf(series: string): DeclaredMetric | undefined {
   const base = series.replace(/_(bucket|sum|count)$/, '')
   return declared.find(({ name, type }) => (type === 'histogram' ? name !== series && name === base : name === series))
 }
 
 /** `instance` and `job` are Prometheus' own. */
-function labelsOf(metric: Declared | undefined): string[] {
+function labelsOf(metric: DeclaredMetric | undefined): string[] {
   return metric ? [...metric.labelNames, 'instance', 'job', ...(metric.type === 'histogram' ? ['le'] : [])] : []
 }
 

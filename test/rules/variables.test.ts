@@ -1,6 +1,6 @@
-/** Every variable is described, once, where its program reads it; documents repeat that and nothing else. `npm run docs:variables` writes them. */
+/** Every variable is described, once, where its program reads it; documents repeat that and nothing else. `npm run generate` writes them. */
 import { describe, expect, test } from 'vitest'
-import { allVariables, exampleOf, withTable } from '../../scripts/variables-table.ts'
+import { allVariables, exampleOf } from '../../scripts/generated/variables.ts'
 import { filesUnder, readText } from './repository.ts'
 
 const variables = allVariables()
@@ -8,15 +8,6 @@ const names = new Set(variables.map(({ name }) => name))
 
 /** The system's, not ours. */
 const ofTheSystem = ['PATH', 'PYTHONPATH', 'TERM', 'NO_COLOR', 'FORCE_COLOR']
-
-test('the table in docs/operations.md is up to date', () => {
-  const page = readText('docs/operations.md')
-  expect(page).toBe(withTable(page, variables))
-})
-
-test('.env.example is up to date', () => {
-  expect(readText('.env.example')).toBe(exampleOf(variables))
-})
 
 test('no program reads a variable that is not in the table', () => {
   const sources = filesUnder('apps').filter(path => /\/src\/.*(?<!\.test)\.tsx?$/.test(path) && !path.startsWith('apps/console/'))
@@ -46,10 +37,6 @@ describe('what is written', () => {
     example: null,
     isInternal: false,
   }
-
-  test('a page without a place for the table is refused', () => {
-    expect(() => withTable('# Operations', [variable])).toThrow(/no place/)
-  })
 
   test('what has to be set is set in the example, everything else is a comment, and what is not for people is left out', () => {
     const example = exampleOf([

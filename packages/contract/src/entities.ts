@@ -1,5 +1,6 @@
 /** The entities that the OpenAPI document names, so that a generated client has one type of each. */
 import {
+  activitySchema,
   agentLimitsSchema,
   agentSchema,
   attemptSchema,
@@ -27,6 +28,7 @@ import {
 } from '@rivulet/protocol'
 
 export const entities = {
+  Activity: activitySchema,
   Agent: agentSchema,
   AgentLimits: agentLimitsSchema,
   Attempt: attemptSchema,

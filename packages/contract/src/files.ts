@@ -21,10 +21,10 @@ export const uploadFile = route('POST /v1/files', {
 export const downloadFile = route('GET /v1/files/:id', {
   ...{ tag, scope: 'tasks:read', token: 'read', checksTask: true },
   params,
-  returns: { 200: z.any(), 206: z.any() },
+  returns: { 200: z.any().describe('Its bytes'), 206: z.any().describe('A range of them') },
   errors: ['not_found', 'range_not_satisfiable', 'overloaded'],
   doc: 'Returns the bytes of a file, or a range of them',
-  note: '206 for a range; 304 if the client has it. `HEAD` returns the headers alone',
+  note: '304 if the client has it. `HEAD` returns the headers alone',
 })
 
 export const deleteFile = route('DELETE /v1/files/:id', {

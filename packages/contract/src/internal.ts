@@ -176,7 +176,7 @@ export const parkTurn = route('POST /internal/park', {
 export const readWorkerFile = route('POST /internal/file', {
   ...working,
   body: readFileBody,
-  returns: { 200: z.any() },
+  returns: { 200: z.any().describe('Its bytes') },
   errors: ['task_not_found', 'not_found', 'range_not_satisfiable'],
   doc: 'Returns the bytes of a file of a turn',
 })

@@ -124,7 +124,7 @@ export const readTurnFile = route('GET /worker/v1/files/:id', {
   ...working,
   params: z.object({ id: fileIdSchema }),
   headers,
-  returns: { 200: z.any(), 206: z.any() },
+  returns: { 200: z.any().describe('Its bytes'), 206: z.any().describe('A range of them') },
   errors: ['task_not_found', 'not_found', 'range_not_satisfiable'],
   doc: 'Returns the bytes of a file of the task, or a range of them',
 })

@@ -2,7 +2,7 @@
  * The environment of a program: how every program reads it, and the variables that more than one program reads.
  *
  * A program reads it once, at its start. An empty variable counts as not set. One error lists every invalid variable, without the values,
- * because some of them are secrets. `npm run docs:variables` copies each description into docs/operations.md and .env.example.
+ * because some of them are secrets. `npm run generate` copies each description into docs/operations.md and .env.example.
  */
 import { z } from 'zod'
 import { parseRedisUrl, whyNotRedisUrl } from './redis-url.ts'

@@ -44,7 +44,6 @@ export const watchTask = route('GET /v1/tasks/:id/events', {
   returns: { 200: eventsOf('Its events, as they come'), 204: atEnd },
   errors: ['task_not_found', 'not_found', 'not_acceptable', 'bad_cursor', 'too_many_streams', 'overloaded'],
   doc: 'Streams the events of a task',
-  note: '204 for a cursor at the end of an ended task',
 })
 
 export const watchMessage = route('GET /v1/tasks/:id/messages/:index/events', {
@@ -54,7 +53,7 @@ export const watchMessage = route('GET /v1/tasks/:id/messages/:index/events', {
   returns: { 200: eventsOf('The events of the message, as they come'), 204: atEnd },
   errors: ['task_not_found', 'not_found', 'not_acceptable', 'bad_cursor', 'too_many_streams', 'overloaded'],
   doc: 'Streams the events of one message',
-  note: '[The event stream of one message](#one-message); 204 for a cursor at its end',
+  note: '[The event stream of one message](#one-message)',
 })
 
 export const watchTasks = route('POST /v1/events', {

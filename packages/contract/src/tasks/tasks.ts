@@ -42,7 +42,7 @@ export const createTask = route('POST /v1/tasks', {
   idempotencyKey: 'kept',
   errors: ['unknown_agent', 'too_many_turns', 'quota_exceeded', 'too_many_streams'],
   doc: 'Creates a task with its first turn, or adds a turn to the task of this name',
-  note: '201 with a new task, 200 if a task of this `name` exists; an event stream if the request accepts one; [with `wait`](#waiting-for-the-end-of-a-turn), its messages too',
+  note: '200 if a task of this `name` exists; an event stream if the request accepts one; [with `wait`](#waiting-for-the-end-of-a-turn), its messages too',
 })
 
 export const listTasks = route('GET /v1/tasks', {
@@ -113,7 +113,7 @@ export const exportTask = route('GET /v1/tasks/:id/export', {
   audited: 'task.exported',
   errors: ['task_not_found'],
   doc: 'Returns everything that is stored of a task',
-  note: '[Lines of JSON](#the-export-of-a-task)',
+  note: '[What they have](#the-export-of-a-task)',
 })
 
 // Without a token right, because names of steps reveal how an agent works.
@@ -132,7 +132,7 @@ export const getState = route('GET /v1/tasks/:id/state', {
   returns: { 200: stateSchema },
   errors: ['task_not_found'],
   doc: 'Returns the state of a task, with an ETag',
-  note: '[The state](#the-state-of-a-task)',
+  note: '[What a state is](#the-state-of-a-task)',
 })
 
 export const putState = route('PUT /v1/tasks/:id/state', {

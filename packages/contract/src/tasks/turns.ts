@@ -20,7 +20,7 @@ export const createTurn = route('POST /v1/tasks/:id/turns', {
   idempotencyKey: 'kept',
   errors: ['task_not_found', 'not_found', 'task_busy', 'too_many_turns', 'quota_exceeded', 'too_many_streams'],
   doc: 'Sends an input to a task, as a turn',
-  note: '202; [with `wait`](#waiting-for-the-end-of-a-turn), 200 with its messages',
+  note: '[With `wait`](#waiting-for-the-end-of-a-turn) 200, with its messages',
 })
 
 export const getTurn = route('GET /v1/tasks/:id/turns/:number', {

@@ -7,6 +7,7 @@ import { variables as ofWorker } from '@rivulet/agents/config'
 import { variables as ofApi } from '@rivulet/api/config'
 import { variables as ofCommandLine } from 'rivulet/config'
 import { z } from 'zod'
+import { code, tableOf } from './marked-block.ts'
 
 const programs = { API: ofApi, worker: ofWorker, CLI: ofCommandLine }
 
@@ -28,9 +29,6 @@ export type Variable = {
 
 type Property = { description?: string; default?: unknown; examples?: unknown[]; isInternal?: boolean; minimum?: number; maximum?: number }
 
-const start = '<!-- variables: npm run docs:variables -->'
-const end = '<!-- end of variables -->'
-
 export function allVariables(): Variable[] {
   const found = new Map<string, Variable>()
   for (const program of Object.keys(programs) as Program[]) {
@@ -43,13 +41,6 @@ export function allVariables(): Variable[] {
     }
   }
   return [...found.values()]
-}
-
-/** A page with the table between its marks as it should be. */
-export function withTable(page: string, variables: readonly Variable[]): string {
-  const [before, after] = [page.indexOf(start), page.indexOf(end)]
-  if (before < 0 || after < before) throw new Error(`The page has no place for the table: ${start} … ${end}`)
-  return `${page.slice(0, before)}${start}\n${tableOf(variables)}\n${page.slice(after)}`
 }
 
 /** `.env.example`: what has to be set is set, everything else is there with its default, commented out. */
@@ -65,7 +56,7 @@ export function exampleOf(variables: readonly Variable[]): string {
 const exampleHead = `# Every variable of Rivulet. Copy this file to .env, and keep that to yourself: .env is for secrets, and git ignores it.
 # Docker Compose reads .env by itself, and needs the secrets that sh scripts/make-env.sh adds to it; in a shell: set -a; . ./.env; set +a
 # Leave out REDIS_URL and DATABASE_URL for npm start with engines of its own.
-# What is commented out has the value that is shown, or none. Written by npm run docs:variables; docs/operations.md says more.
+# What is commented out has the value that is shown, or none. Written by npm run generate; docs/operations.md says more.
 `
 
 const exampleTail = `# only for docker-compose.yml: the passwords of Redis, of the role that owns the tables, and of the API's role
@@ -74,12 +65,12 @@ const exampleTail = `# only for docker-compose.yml: the passwords of Redis, of t
 # POSTGRES_API_PASSWORD=
 `
 
-function tableOf(variables: readonly Variable[]): string {
+export function variablesTable(variables: readonly Variable[]): string {
   const rows = variables.map(({ name, readBy, meaning, byDefault, example, bounds }) => {
-    const shown = byDefault === null ? (example === null ? '' : 'needed') : byDefault === '' ? '' : `\`${byDefault}\``
-    return `| \`${name}\` | ${readBy.join(', ')} | ${meaning} | ${[shown, bounds].filter(Boolean).join('; ')} |`
+    const shown = byDefault === null ? (example === null ? '' : 'needed') : byDefault === '' ? '' : code(byDefault)
+    return [code(name), readBy.join(', '), meaning, [shown, bounds].filter(Boolean).join('; ')]
   })
-  return ['| variable | read by | meaning | default |', '|---|---|---|---|', ...rows].join('\n')
+  return tableOf(['variable', 'read by', 'meaning', 'default'], rows)
 }
 
 function propertiesOf(program: Program): [string, Property][] {

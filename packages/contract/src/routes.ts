@@ -6,6 +6,10 @@ import * as internal from './internal.ts'
 import * as keys from './keys.ts'
 import * as limits from './limits.ts'
 import * as operations from './operations.ts'
+import * as a2a from './protocols/a2a.ts'
+import * as agUi from './protocols/ag-ui.ts'
+import * as mcp from './protocols/mcp.ts'
+import * as openai from './protocols/openai.ts'
 import type { Route } from './route.ts'
 import * as schedules from './schedules.ts'
 import * as events from './tasks/events.ts'
@@ -20,6 +24,7 @@ import * as worker from './worker.ts'
 const nouns: readonly Readonly<Record<string, unknown>>[] = [
   ...[agents, events, feed, files, internal, keys, limits, messages],
   ...[operations, schedules, tasks, turns, usage, waits, webhooks, worker],
+  ...[a2a, agUi, mcp, openai],
 ]
 
 /** A noun also exports schemas, which are no routes. */
@@ -37,4 +42,9 @@ export function nameOf(row: Route): string {
 
 function isRoute(row: unknown): row is Route {
   return typeof row === 'object' && row !== null && 'method' in row && 'path' in row && 'returns' in row
+}
+
+/** As OpenAPI writes it: `POST /v1/tasks/{id}`. */
+export function callOf({ method, path }: Route): string {
+  return `${method} ${path.replaceAll(/::|:(\w+)/g, (_, name?: string) => (name === undefined ? ':' : `{${name}}`))}`
 }

@@ -1,3 +1,4 @@
+import { checkHealth } from '@rivulet/contract/operations'
 import fastify from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { handleErrors } from '../http/errors.ts'
@@ -8,7 +9,7 @@ function ask(host: string, url: string, allowed: string[]) {
   handleErrors(app)
   checkHosts(app, new Set(allowed))
   app.get('/', async () => 'hello')
-  app.get('/healthz', { config: { anyHost: true } }, async () => 'well')
+  app.get('/healthz', { config: { contract: checkHealth } }, async () => 'well')
   return app.inject({ url, headers: { host } })
 }
 

@@ -7,19 +7,12 @@ import { isIP } from 'node:net'
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Whether the route accepts any host name. */
-    anyHost?: true
-  }
-}
-
 /** @param allowed in lower case; where it is empty, every name is allowed */
 export function checkHosts(app: FastifyInstance, allowed: ReadonlySet<string>): void {
   if (allowed.size === 0) return
   app.addHook('onRequest', async ({ headers: { host }, routeOptions: { config } }) => {
     const name = hostNameOf(host)
-    if (config?.anyHost || isOfThisMachine(name) || allowed.has(name)) return
+    if (config?.contract?.anyHost || isOfThisMachine(name) || allowed.has(name)) return
     throw new RivuletError('forbidden', 'ALLOWED_HOSTS does not list the name in Host')
   })
 }

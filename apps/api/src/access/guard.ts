@@ -4,7 +4,7 @@
  * A missing key and every kind of invalid key get the same 401. A valid key without the scope gets 403, which does not reveal whether the task
  * exists. A key that is limited to agents gets 404 for a path that names a task or an agent of others, whatever the route does.
  */
-import type { Access as RouteAccess } from '@rivulet/contract/route'
+import type { Route, Access as RouteAccess } from '@rivulet/contract/route'
 import { RivuletError, taskIdSchema, waitIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { OwnedKind } from '../store/access/reach.ts'
@@ -18,7 +18,8 @@ import type { TokenRevocations } from './token-revocations.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    access?: RouteAccess
+    /** The row of the route. */
+    contract?: Route
   }
   interface FastifyRequest {
     /** Set for every request that a guarded route gets to see. */
@@ -47,11 +48,11 @@ export function guardRoutes(
   scope.decorate(mark, true)
   scope.decorateRequest('principal')
   scope.addHook('onRoute', ({ method, url, config, schema }) => {
-    if (!config?.access) throw new Error(`${method} ${url} does not declare its access`)
+    if (!config?.contract?.scope) throw new Error(`${method} ${url} does not declare its access`)
     if (schema?.hide) throw new Error(`${method} ${url} is guarded, but hidden from the OpenAPI description`)
   })
   scope.addHook('onRequest', async (request, reply) => {
-    const { access } = request.routeOptions.config
+    const access = accessOf(request)
     const principal = isOpen ? local(request) : await identify(request, access)
     if (!principal) {
       reply.header('www-authenticate', 'Bearer')
@@ -74,8 +75,10 @@ export function guardRoutes(
     if (access.tokenAlso) requireRight(principal, access.tokenAlso)
   })
   // After validation, which has normalised the ids.
-  scope.addHook('preHandler', async ({ principal, routeOptions: { url = '', config }, params }) => {
-    if (principal.agents && config.access?.scope !== 'worker') await keepToAgents(principal, url, params as PathParams, config.access)
+  scope.addHook('preHandler', async request => {
+    const { principal, routeOptions, params } = request
+    const access = accessOf(request)
+    if (principal.agents && access?.scope !== 'worker') await keepToAgents(principal, routeOptions.url ?? '', params as PathParams, access)
   })
 
   async function keepToAgents(
@@ -108,6 +111,16 @@ export function guardRoutes(
     const [holder, isRevoked] = await Promise.all([keys.holder(claims.key), revocations.isRevoked(claims)])
     return isRevoked || holder?.tenant !== claims.tenant ? null : { ...holder, token: claims }
   }
+}
+
+/** Undefined for a path without a route. */
+function accessOf({ routeOptions }: FastifyRequest): RouteAccess | undefined {
+  const { contract } = routeOptions.config
+  return contract && isProtected(contract) ? contract : undefined
+}
+
+function isProtected(row: Route): row is Route & RouteAccess {
+  return row.scope !== null
 }
 
 type PathParams = { id?: string; agent?: string; model?: string }

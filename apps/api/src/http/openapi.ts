@@ -4,7 +4,7 @@
  */
 import type { FastifyDynamicSwaggerOptions, SwaggerTransform } from '@fastify/swagger'
 import { entities } from '@rivulet/contract/entities'
-import type { Route, Access as RouteAccess } from '@rivulet/contract/route'
+import type { Route } from '@rivulet/contract/route'
 import { type ErrorCode, type ErrorRow, errorTable } from '@rivulet/protocol'
 import type { FastifyInstance, FastifySchema } from 'fastify'
 import { createJsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
@@ -17,9 +17,9 @@ export function openApiOptions({ isOpen }: { isOpen: boolean }): FastifyDynamicS
     transformObject: document => jsonSchemaTransformObject(document as Parameters<typeof jsonSchemaTransformObject>[0]),
     transform: (given: Parameters<SwaggerTransform>[0]) => {
       const { schema, url } = toJson(given as Parameters<typeof toJson>[0])
-      const { access, contract } = given.route.config ?? {}
-      const security = access ? callersOf(access, isOpen) : []
-      const response = { ...(schema.response as object | undefined), ...rejections(given.schema, access, contract) }
+      const { contract } = given.route.config ?? {}
+      const security = contract ? callersOf(contract, isOpen) : []
+      const response = { ...(schema.response as object | undefined), ...rejections(contract ?? {}) }
       return { url, schema: { ...schema, security, response } as FastifySchema }
     },
   }
@@ -63,7 +63,8 @@ function referencesFrom(from: object, schemas: Record<string, object>, found = n
 }
 
 /** The roles are scopes of a key, and rights of a token. */
-function callersOf({ scope, token, tokenAlso, tokenInQuery }: RouteAccess, isOpen: boolean): Record<string, string[]>[] {
+function callersOf({ scope, token, tokenAlso, tokenInQuery }: Route, isOpen: boolean): Record<string, string[]>[] {
+  if (scope === null) return []
   const rights = [token ?? []].flat()
   const also = tokenAlso ? [tokenAlso] : []
   return [
@@ -80,25 +81,21 @@ const ofKeys = {
 } as const satisfies Record<string, readonly ErrorCode[]>
 
 /** By status, with the codes that it can come with; `default` is for what can be wrong with any request. */
-function rejections(schema: FastifySchema | undefined, access: RouteAccess | undefined, row: Route | undefined): Record<string, object> {
-  const codes: ErrorCode[] = [
+function rejections({ query, params, body, scope, addsWork, idempotencyKey, errors = [] }: Partial<Route>): Record<string, object> {
+  const codes = new Set<ErrorCode>([
     'bad_request',
-    ...asCodes(schema?.querystring || schema?.params || schema?.body, 'validation_failed', 'invalid_characters'),
-    ...asCodes(schema?.body, 'invalid_json', 'invalid_utf8', 'json_too_deep', 'json_too_complex', 'forbidden_key'),
-    ...asCodes(schema?.body, 'body_too_large', 'unsupported_media_type'),
-    ...asCodes(schema?.params, 'url_too_long'),
-    ...asCodes(schema?.params && !row, 'task_not_found'),
-    ...asCodes(access, 'unauthorized', 'forbidden', 'dependency_unavailable'),
-    ...asCodes(access && access.scope !== 'worker', 'rate_limited'),
-    ...asCodes(row?.addsWork, 'overloaded'),
-    ...(row?.idempotencyKey ? ofKeys[row.idempotencyKey] : []),
-    ...(row?.errors ?? []),
-  ]
-  const statuses = new Set(codes.map(statusOf))
-  const responses = Array.from(statuses, status => [
-    status,
-    rejection([...new Set(codes)].filter(code => statusOf(code) === status).join(', ')),
+    ...asCodes(query || params || body, 'validation_failed', 'invalid_characters'),
+    ...asCodes(body, 'invalid_json', 'invalid_utf8', 'json_too_deep', 'json_too_complex', 'forbidden_key'),
+    ...asCodes(body, 'body_too_large', 'unsupported_media_type'),
+    ...asCodes(params, 'url_too_long'),
+    ...asCodes(scope, 'unauthorized', 'forbidden', 'dependency_unavailable'),
+    ...asCodes(scope && scope !== 'worker', 'rate_limited'),
+    ...asCodes(addsWork, 'overloaded'),
+    ...(idempotencyKey ? ofKeys[idempotencyKey] : []),
+    ...errors,
   ])
+  const statuses = new Set(Array.from(codes, statusOf))
+  const responses = Array.from(statuses, status => [status, rejection([...codes].filter(code => statusOf(code) === status).join(', '))])
   return { ...Object.fromEntries(responses), default: rejection('Any other error of the table') }
 }
 

@@ -8,13 +8,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, Rout
 import type { z } from 'zod'
 import { rejectIdempotencyKey } from './requests/idempotent.ts'
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Its row. */
-    contract?: Route
-  }
-}
-
 type Parsed<R extends Route, Part extends keyof Route> = R extends Record<Part, infer Schema extends z.ZodType> ? z.output<Schema> : unknown
 
 export type RequestOf<R extends Route> = FastifyRequest<{
@@ -24,7 +17,11 @@ export type RequestOf<R extends Route> = FastifyRequest<{
   Body: Parsed<R, 'body'>
 }>
 
-type JsonOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : string
+type JsonOf<Body> = Body extends z.ZodType
+  ? z.output<Body>
+  : Body extends { content: { 'application/json': { schema: infer Schema extends z.ZodType } } }
+    ? z.output<Schema>
+    : string
 export type BodyOf<R extends Route> = JsonOf<R['returns'][keyof R['returns']]>
 
 type Handler<R extends Route> = (request: RequestOf<R>, reply: FastifyReply) => Promise<BodyOf<R> | FastifyReply>
@@ -36,7 +33,7 @@ export function serve<R extends Route>(
   handler: Handler<R>,
   options: Pick<RouteShorthandOptions, 'bodyLimit' | 'onRequest' | 'preValidation'> = {},
 ): void {
-  const { method, path, returns, addsWork, anyHost, hasNoHead } = route
+  const { method, path, returns, hasNoHead } = route
   if (!path.startsWith(scope.prefix)) throw new Error(`${method} ${path} is registered below ${scope.prefix}`)
   const [status, ...others] = Object.keys(returns)
   scope.route({
@@ -44,12 +41,7 @@ export function serve<R extends Route>(
     method,
     url: path.slice(scope.prefix.length),
     ...(hasNoHead && { exposeHeadRoute: false }),
-    config: {
-      contract: route,
-      ...(isGuarded(route) && { access: route }),
-      ...(addsWork && { addsWork }),
-      ...(anyHost && { anyHost }),
-    },
+    config: { contract: route },
     schema: { ...schemaOf(route), operationId: nameOf(route), summary: route.doc },
     handler: (request, reply) => {
       if (route.idempotencyKey === 'rejected') rejectIdempotencyKey(request)
@@ -71,8 +63,4 @@ function schemaOf({ tag, params, query, headers, body, consumes, returns }: Rout
     ...(consumes && { consumes }),
     response: returns,
   }
-}
-
-function isGuarded(route: Route): route is Route & { scope: NonNullable<Route['scope']> } {
-  return route.scope !== null
 }

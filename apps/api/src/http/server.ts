@@ -49,13 +49,6 @@ import { whoamiRoute } from './routes/whoami.ts'
 import { describeWorkerProtocol, workerRoutes } from './routes/worker/worker.ts'
 import type { Services } from './services.ts'
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Whether the route accepts new work, which is refused when there is too much of it. */
-    addsWork?: true
-  }
-}
-
 /** The routes of one listener: those of clients, those of workers, or both. Every listener serves health and metrics. */
 export type Audience = { clients: boolean; workers: boolean; tls?: { cert: string; key: string } | null }
 
@@ -202,7 +195,7 @@ export async function createServer(
   /** Before the body is read, so that an overloaded API rejects an authorized caller at once. */
   function rejectBeyondCapacity(scope: FastifyInstance): void {
     scope.addHook('onRequest', async ({ routeOptions }) => {
-      const rejection = routeOptions.config.addsWork ? services.capacity.rejection() : null
+      const rejection = routeOptions.config.contract?.addsWork ? services.capacity.rejection() : null
       if (rejection) throw rejection
     })
   }

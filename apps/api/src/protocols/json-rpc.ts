@@ -1,18 +1,9 @@
-/** JSON-RPC 2.0 over HTTP, as MCP and A2A use it: its requests, and every error in its shape. */
-import { jsonObjectSchema, type RivuletError } from '@rivulet/protocol'
+/** JSON-RPC 2.0 over HTTP, as MCP and A2A use it: its results, and every error in its shape. */
+import { type RpcRequest, rpcRequest } from '@rivulet/contract/json-rpc'
+import type { RivuletError } from '@rivulet/protocol'
 import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { errorBody, logFailure, toRivuletError } from '../http/errors.ts'
-
-export const rpcRequest = z.object({
-  jsonrpc: z.literal('2.0'),
-  /** A notification has none. */
-  id: z.union([z.string().max(200), z.number()]).optional(),
-  method: z.string().max(200),
-  params: jsonObjectSchema.optional(),
-})
-
-export type RpcRequest = z.output<typeof rpcRequest>
 
 export const rpcCodes = {
   parseError: -32700,

@@ -55,7 +55,7 @@ export function keyOf(request: FastifyRequest, body: unknown = request.body): Id
   }
   const { method, routeOptions, params, query, principal } = request
   const { contract } = routeOptions.config
-  if (contract && contract.idempotencyKey !== 'kept') throw new Error(`The contract keeps no response of ${method} ${routeOptions.url}`)
+  if (contract?.idempotencyKey !== 'kept') throw new Error(`The contract keeps no response of ${method} ${routeOptions.url}`)
   // The route and its parameters, not the URL: an id by capitals is the same id.
   const said = JSON.stringify([method, routeOptions.url, params, query, withoutRpcId(withoutSecrets(body ?? null)) as Json])
   const fingerprint = createHash('sha256').update(said).digest('hex')

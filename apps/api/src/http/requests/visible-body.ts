@@ -10,7 +10,7 @@ import { mayRead, type Principal } from '../../access/principal.ts'
 
 export function hideContents(scope: FastifyInstance): void {
   scope.addHook('preSerialization', async ({ principal, routeOptions: { config } }, reply, payload) => {
-    const { scope: needed, echoes } = config.access ?? {}
+    const { scope: needed, echoes } = config.contract ?? {}
     if (needed !== 'tasks:write' || reply.statusCode >= 400 || reply.statusCode === echoes || mayRead(principal)) return payload
     return isJsonObject(payload) ? visibleBody(payload, principal) : payload
   })

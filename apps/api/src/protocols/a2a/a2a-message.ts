@@ -2,65 +2,10 @@
  * The messages that clients of A2A send, of 1.0 and of 0.3: their parts as contents of an input, or as the responses to what a turn asks for.
  * They are lenient: unknown fields are ignored, and an empty text stands for a field that is absent, as the SDKs write it.
  */
-import {
-  type AnswerBody,
-  answerBody,
-  type Content,
-  fileIdSchema,
-  type Json,
-  jsonObjectSchema,
-  jsonSchema,
-  text,
-  type Wait,
-  waitIdSchema,
-} from '@rivulet/protocol'
-import { z } from 'zod'
+import { ofFile, type Part, type SendParams } from '@rivulet/contract/a2a'
+import { type AnswerBody, answerBody, type Content, fileIdSchema, type Json, text, type Wait, waitIdSchema } from '@rivulet/protocol'
 import type { WaitResponse } from '../../http/requests/answer-waits.ts'
 import { RpcError } from '../json-rpc.ts'
-
-const optional = z
-  .string()
-  .max(200)
-  .nullish()
-  .transform(given => given || undefined)
-/** A file of this API is a URL, as in the parts that it sends. */
-const ofFile = /^rivulet:files\/([\da-f-]{36})$/
-const url = z.union([z.url({ protocol: /^https?$/ }), z.string().regex(ofFile)])
-/** A part of 1.0 has one of `text`, `raw`, `url` and `data`; one of 0.3 has one of `text`, `file` and `data`. */
-const part = z.object({
-  text: z.string().optional(),
-  raw: z.base64().min(1).optional(),
-  url: url.optional(),
-  data: jsonSchema.optional(),
-  file: z.object({ bytes: z.base64().min(1).optional(), uri: url.optional(), mimeType: optional, name: optional }).optional(),
-  mediaType: optional,
-  filename: optional,
-})
-const message = z.object({
-  messageId: z.string().min(1).max(200),
-  role: z.enum(['ROLE_USER', 'user']).optional(),
-  parts: z.array(part).min(1).max(20),
-  contextId: optional,
-  taskId: optional,
-})
-
-export const sendParams = z.object({
-  message,
-  configuration: z
-    .object({
-      /** Of 1.0. */
-      returnImmediately: z.boolean().nullish(),
-      /** Of 0.3. */
-      blocking: z.boolean().nullish(),
-      historyLength: z.int().min(0).nullish(),
-      /** Of 1.0, and of 0.3. */
-      taskPushNotificationConfig: z.unknown().optional(),
-      pushNotificationConfig: z.unknown().optional(),
-    })
-    .nullish(),
-  /** `params` is ours: the params of the agent. */
-  metadata: z.looseObject({ params: jsonObjectSchema.nullish() }).nullish(),
-})
 
 /** A client that asks for push notifications would wait for them in vain. */
 export function rejectPush({ configuration }: SendParams): void {
@@ -70,9 +15,6 @@ export function rejectPush({ configuration }: SendParams): void {
 export function noPush(): RpcError {
   return new RpcError('pushNotificationNotSupported', 'Push notifications are webhooks of the API: POST /v1/webhooks')
 }
-
-export type SendParams = z.output<typeof sendParams>
-type Part = z.output<typeof part>
 
 export function contentsOf(parts: readonly Part[]): Content[] {
   return parts.map(contentOf)

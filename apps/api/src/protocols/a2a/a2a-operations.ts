@@ -4,7 +4,9 @@
  * A message with a task's id responds to what the task asks for, or is handed to the turn that runs. The id of a message is the key of its
  * request, so that a message that is sent again is the same turn.
  */
+
 import { createHash } from 'node:crypto'
+import type { ListParams, SendParams } from '@rivulet/contract/a2a'
 import {
   type CreateTask,
   createTaskBody,
@@ -31,8 +33,8 @@ import { findOwnTurn, findThread } from '../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../store/rows.ts'
 import { paramsOf, RpcError } from '../json-rpc.ts'
 import { a2aDialect } from './a2a-dialect.ts'
-import { formatPageToken, type ListParams, stageOf } from './a2a-list.ts'
-import { contentsOf, rejectPush, responsesOf, type SendParams } from './a2a-message.ts'
+import { formatPageToken, stageOf } from './a2a-list.ts'
+import { contentsOf, rejectPush, responsesOf } from './a2a-message.ts'
 import type { A2aChunk } from './a2a-stream.ts'
 import { type A2aTask, a2aTask } from './a2a-task.ts'
 

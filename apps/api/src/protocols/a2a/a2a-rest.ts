@@ -1,98 +1,54 @@
 /** A2A 1.0 as HTTP+JSON, below `/a2a/:agent`. Errors have the shape of Google's APIs, as A2A has it. */
+import * as contract from '@rivulet/contract/a2a'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { errorBody, logFailure, sendError, toRivuletError } from '../../http/errors.ts'
 import type { EventStream } from '../../http/routes/tasks/events.ts'
+import { serve } from '../../http/serve.ts'
 import type { Services } from '../../http/services.ts'
 import { RpcError, type RpcErrorName } from '../json-rpc.ts'
-import { listParams } from './a2a-list.ts'
-import { noPush, sendParams } from './a2a-message.ts'
+import { noPush } from './a2a-message.ts'
 import { type Binding, createA2aOperations } from './a2a-operations.ts'
-import { noExtendedCard, ofAgent, revisionOf } from './a2a-rpc.ts'
+import { noExtendedCard, revisionOf } from './a2a-rpc.ts'
 
-const tags = ['a2a']
-const reading = { access: { scope: 'tasks:read' } } as const
-const writing = { access: { scope: 'tasks:write' } } as const
-const mediaType = 'application/a2a+json'
-const anyObject = z.looseObject({})
-const object = { description: 'An object of A2A', content: { [mediaType]: { schema: anyObject } } }
-const events200 = { description: 'The events of the task', content: { 'text/event-stream': { schema: z.string() } } }
-/** `<id>`, `<id>:cancel` or `<id>:subscribe`. */
-const ofTask = ofAgent.extend({ task: z.string().max(100) })
-const noBody = anyObject.nullish()
 const binding: Binding = { sent: task => ({ task }), task: task => task, page: page => page, chunk: chunk => chunk }
 
 export function a2aRestRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { send, stream, get, list, cancel, subscribe } = createA2aOperations(services, scope.log, events)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
   sendA2aErrors(scope)
   acceptA2aJson(scope)
-  app.addHook('preHandler', async request => {
+  scope.addHook('preHandler', async request => {
     if (revisionOf(request) === '0.3') throw new RpcError('versionNotSupported', 'HTTP+JSON is of A2A 1.0; 0.3 is served as JSON-RPC')
   })
 
-  app.post(
-    '/:agent/message::send',
-    { config: writing, schema: { tags, params: ofAgent, body: sendParams, response: { 200: object } } },
-    async (request, reply) => send(request, reply.type(mediaType), request.params.agent, request.body, binding),
+  serve(scope, contract.sendAgentMessage, async (request, reply) =>
+    send(request, reply.type(contract.mediaType), request.params.agent, request.body, binding),
   )
-  app.post(
-    '/:agent/message::stream',
-    { config: writing, schema: { tags, params: ofAgent, body: sendParams, response: { 200: events200 } } },
-    async (request, reply) => stream(request, reply, request.params.agent, request.body, binding),
+  serve(scope, contract.streamAgentMessage, async (request, reply) => stream(request, reply, request.params.agent, request.body, binding))
+  serve(scope, contract.listAgentTasks, async (request, reply) =>
+    reply.type(contract.mediaType).send(await list(request, request.params.agent, request.query)),
   )
-  app.get(
-    '/:agent/tasks',
-    {
-      config: reading,
-      exposeHeadRoute: false,
-      schema: { tags, params: ofAgent, querystring: listParams, response: { 200: object } },
-    },
-    async (request, reply) => reply.type(mediaType).send(await list(request, request.params.agent, request.query)),
-  )
-  app.get(
-    '/:agent/tasks/:task',
-    {
-      config: reading,
-      exposeHeadRoute: false,
-      schema: {
-        tags,
-        params: ofTask,
-        querystring: z.looseObject({
-          historyLength: z
-            .string()
-            .regex(/^\d{1,6}$/)
-            .optional(),
-        }),
-        response: { 200: object },
-      },
-    },
-    async (request, reply) => {
-      const { agent, task } = request.params
-      const { historyLength } = request.query
-      const [id, verb] = partsOf(task)
-      if (verb === 'subscribe') return subscribe(request, reply, agent, id, binding)
-      if (verb !== undefined) throw new RpcError('methodNotFound', 'No such operation')
-      return reply.type(mediaType).send(await get(request, agent, id, historyLength === undefined ? undefined : Number(historyLength)))
-    },
-  )
-  app.post(
-    '/:agent/tasks/:task',
-    { config: writing, schema: { tags, params: ofTask, body: noBody, response: { 200: object } } },
-    async (request, reply) => {
-      const { agent, task } = request.params
-      const [id, verb] = partsOf(task)
-      if (verb === 'subscribe') return subscribe(request, reply, agent, id, binding)
-      if (verb !== 'cancel') throw new RpcError('methodNotFound', 'No such operation')
-      return reply.type(mediaType).send(await cancel(request, agent, id))
-    },
-  )
+  serve(scope, contract.getAgentTask, async (request, reply) => {
+    const { agent, task } = request.params
+    const { historyLength } = request.query
+    const [id, verb] = partsOf(task)
+    if (verb === 'subscribe') return subscribe(request, reply, agent, id, binding)
+    if (verb !== undefined) throw new RpcError('methodNotFound', 'No such operation')
+    return reply
+      .type(contract.mediaType)
+      .send(await get(request, agent, id, historyLength === undefined ? undefined : Number(historyLength)))
+  })
+  serve(scope, contract.changeAgentTask, async (request, reply) => {
+    const { agent, task } = request.params
+    const [id, verb] = partsOf(task)
+    if (verb === 'subscribe') return subscribe(request, reply, agent, id, binding)
+    if (verb !== 'cancel') throw new RpcError('methodNotFound', 'No such operation')
+    return reply.type(contract.mediaType).send(await cancel(request, agent, id))
+  })
 }
 
 function acceptA2aJson(scope: FastifyInstance): void {
   scope.addHook('onRequest', async ({ headers }) => {
-    if (headers['content-type']?.startsWith(mediaType)) headers['content-type'] = 'application/json'
+    if (headers['content-type']?.startsWith(contract.mediaType)) headers['content-type'] = 'application/json'
     // The SDK names the type of a body that it does not send.
     if (headers['content-length'] === '0') delete headers['content-type']
   })

@@ -2,29 +2,24 @@
  * A2A as JSON-RPC at `/a2a/:agent`, and the cards of the agents. The header `A2A-Version` decides between 1.0 and 0.3, or else the spelling of the
  * method.
  */
-import { type Agent, agentNameSchema, RivuletError } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/a2a'
+import type { RpcRequest } from '@rivulet/contract/json-rpc'
+import { type Agent, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { mayRead, mayUse } from '../../access/principal.ts'
 import { isKnown } from '../../http/requests/files/file-range.ts'
 import type { EventStream } from '../../http/routes/tasks/events.ts'
+import { serve } from '../../http/serve.ts'
 import type { Services } from '../../http/services.ts'
 import { listAgents } from '../../store/agents/agents.ts'
-import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcErrors } from '../json-rpc.ts'
+import { paramsOf, RpcError, resultOf, sendRpcErrors } from '../json-rpc.ts'
 import { cardOf, etagOf } from './a2a-card.ts'
 import { legacyChunk, legacyTask } from './a2a-legacy.ts'
-import { listParams } from './a2a-list.ts'
-import { noPush, sendParams } from './a2a-message.ts'
+import { noPush } from './a2a-message.ts'
 import { type Binding, createA2aOperations } from './a2a-operations.ts'
 
-const tags = ['a2a']
-export const ofAgent = z.object({ agent: agentNameSchema })
 const taskParams = z.object({ id: z.string(), historyLength: z.int().min(0).nullish() })
-const rpcOrStream = {
-  description: 'A response of JSON-RPC, or a stream of them',
-  content: { 'application/json': { schema: z.looseObject({ jsonrpc: z.literal('2.0') }) } },
-}
 
 /** The methods of 1.0, each with its name in 0.3. */
 const legacyNames = {
@@ -45,52 +40,32 @@ type Method = keyof typeof legacyNames
 export function a2aRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, config } = services
   const operations = createA2aOperations(services, scope.log, events)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
   sendRpcErrors(scope)
 
-  app.get(
-    '/:agent/.well-known/agent-card.json',
-    {
-      config: { access: { scope: 'tasks:read' } },
-      exposeHeadRoute: false,
-      schema: {
-        tags,
-        params: ofAgent,
-        response: { 200: z.looseObject({ name: z.string() }) },
-      },
-    },
-    async (request, reply) => {
-      const { principal, params } = request
-      const agents = await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)
-      return sendCard(
-        request,
-        reply,
-        agents.find(({ name }) => name === params.agent),
-      )
-    },
-  )
+  serve(scope, contract.getAgentCard, async (request, reply) => {
+    const { principal, params } = request
+    const agents = await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)
+    return sendCard(
+      request,
+      reply,
+      agents.find(({ name }) => name === params.agent),
+    )
+  })
 
-  app.post(
-    '/:agent',
-    {
-      config: { access: { scope: 'tasks:write' } },
-      schema: { tags, params: ofAgent, body: rpcRequest, response: { 200: rpcOrStream, 202: z.null().describe('A notification') } },
-    },
-    async (request, reply) => {
-      if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
-      if (request.body.id === undefined) return reply.status(202).send(null)
-      return respond(request, reply, request.params.agent, request.body)
-    },
-  )
+  serve(scope, contract.callAgent, async (request, reply) => {
+    if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
+    if (request.body.id === undefined) return reply.status(202).send(null)
+    return respond(request, reply, request.params.agent, request.body)
+  })
 
   async function respond(request: FastifyRequest, reply: FastifyReply, agent: string, rpc: RpcRequest): Promise<FastifyReply> {
     const { method, isLegacy } = methodOf(rpc, revisionOf(request))
     const binding = bindingOf(rpc, isLegacy)
     switch (method) {
       case 'SendMessage':
-        return operations.send(request, reply, agent, paramsOf(sendParams, rpc), binding)
+        return operations.send(request, reply, agent, paramsOf(contract.sendParams, rpc), binding)
       case 'SendStreamingMessage':
-        return operations.stream(request, reply, agent, paramsOf(sendParams, rpc), binding)
+        return operations.stream(request, reply, agent, paramsOf(contract.sendParams, rpc), binding)
       case 'GetTask': {
         const { id, historyLength } = paramsOf(taskParams, rpc)
         return reply.send(binding.task(await operations.get(request, agent, id, historyLength ?? undefined)))
@@ -107,7 +82,7 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
       case 'GetExtendedAgentCard':
         throw noExtendedCard()
       case 'ListTasks':
-        return reply.send(binding.page(await operations.list(request, agent, paramsOf(listParams, rpc))))
+        return reply.send(binding.page(await operations.list(request, agent, paramsOf(contract.listParams, rpc))))
       default:
         return method satisfies never
     }
@@ -116,13 +91,7 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
 
 /** At the host itself, where clients look first. A host has one card, so the caller has to have one agent. */
 export function a2aHostRoute(scope: FastifyInstance, { databaseFor, config }: Services): void {
-  const response = { 200: z.looseObject({ name: z.string() }) }
-  const options = {
-    config: { access: { scope: 'tasks:read', ofAgents: true } },
-    exposeHeadRoute: false,
-    schema: { tags, response },
-  } as const
-  scope.withTypeProvider<ZodTypeProvider>().get('/.well-known/agent-card.json', options, async (request, reply) => {
+  serve(scope, contract.getHostCard, async (request, reply) => {
     const { principal } = request
     const agents = await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)
     const [only, ...others] = agents.filter(({ name }) => mayUse(principal, name))

@@ -3,15 +3,15 @@
  * task connects to it, and resumes after the last event it has.
  */
 import { createHash } from 'node:crypto'
-import { agentNameSchema, createTaskBody, requireCursor, type TaskId } from '@rivulet/protocol'
+import * as contract from '@rivulet/contract/ag-ui'
+import { createTaskBody, requireCursor, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { orGiveBack } from '../../access/open-streams.ts'
 import type { Protocol } from '../../http/protocol.ts'
 import { createAcceptTurn } from '../../http/requests/accept-turn.ts'
 import { createAudit } from '../../http/requests/audited.ts'
 import type { EventStream } from '../../http/routes/tasks/events.ts'
+import { serve } from '../../http/serve.ts'
 import type { Services } from '../../http/services.ts'
 import { requireAgent } from '../../store/agents/agents.ts'
 import { taskNotFound } from '../../store/connection/tenant.ts'
@@ -19,16 +19,8 @@ import { listMessages } from '../../store/reads/messages.ts'
 import { findRun, findThread } from '../../store/reads/threads.ts'
 import { agUiDialect } from './ag-ui-dialect.ts'
 import type { AgUiRun } from './ag-ui-stream.ts'
-import { historyOf, lastInput, paramsOf, type RunInput, runAgentInput } from './run-input.ts'
+import { historyOf, lastInput, paramsOf } from './run-input.ts'
 import { createThreadAnswers } from './thread-responses.ts'
-
-const tags = ['ag-ui']
-const ofAgent = z.object({ agent: agentNameSchema })
-const ofThread = ofAgent.extend({ thread: z.string().min(1) })
-const reading = { access: { scope: 'tasks:read' } } as const
-const writing = { access: { scope: 'tasks:write' } } as const
-const creating = { ...writing, addsWork: true } as const
-const stream = { description: 'The events of the run', content: { 'text/event-stream': { schema: z.string() } } }
 
 type Begun = Pick<AgUiRun, 'task' | 'turnNumber' | 'known' | 'answered' | 'input'> & { dispatch?: () => void }
 
@@ -47,62 +39,46 @@ function agUiRoutes(scope: FastifyInstance, services: Services, events: EventStr
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const { note } = createAudit(services)
   const answers = createThreadAnswers(services)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  app.post(
-    '/:agent',
-    { config: creating, schema: { tags, params: ofAgent, body: runAgentInput, response: { 200: stream } } },
-    async (request, reply) => {
-      const { threadId, runId } = request.body
-      // A client that did not receive the response repeats the request with the same run.
-      request.headers['idempotency-key'] ??= createHash('sha256')
-        .update(JSON.stringify([threadId, runId]))
-        .digest('hex')
-      await requireShare(request)
-      const admission = events.reserve(request)
-      const { dispatch = () => {}, ...run } = await orGiveBack(admission, begin(request, reply, request.params.agent, request.body))
-      const dialect = agUiDialect({ ...run, threadId, runId, isBack: false, earlier: earlierOf(request, run.task) })
-      return events.stream(run.task, reply, { cursor: null, isFollowing: true, dialect }, admission).finally(dispatch)
-    },
-  )
+  serve(scope, contract.runAgent, async (request, reply) => {
+    const { threadId, runId } = request.body
+    // A client that did not receive the response repeats the request with the same run.
+    request.headers['idempotency-key'] ??= createHash('sha256')
+      .update(JSON.stringify([threadId, runId]))
+      .digest('hex')
+    await requireShare(request)
+    const admission = events.reserve(request)
+    const { dispatch = () => {}, ...run } = await orGiveBack(admission, begin(request, reply, request.params.agent, request.body))
+    const dialect = agUiDialect({ ...run, threadId, runId, isBack: false, earlier: earlierOf(request, run.task) })
+    return events.stream(run.task, reply, { cursor: null, isFollowing: true, dialect }, admission).finally(dispatch)
+  })
 
-  app.get(
-    '/:agent/threads/:thread',
-    { config: reading, exposeHeadRoute: false, schema: { tags, params: ofThread, response: { 200: stream } } },
-    async (request, reply) => {
-      const { thread: threadId } = request.params
-      const task = await requireThread(request)
-      const lastHeard = request.headers['last-event-id']
-      const cursor = lastHeard === undefined ? null : requireCursor(lastHeard)
-      const viewer = { runId: null, turnNumber: null, known: null, answered: new Set<string>(), input: null }
-      const dialect = agUiDialect({ ...viewer, task, threadId, isBack: cursor !== null, earlier: earlierOf(request, task) })
-      return events.stream(task, reply, { cursor, isFollowing: true, dialect })
-    },
-  )
+  serve(scope, contract.watchThread, async (request, reply) => {
+    const { thread: threadId } = request.params
+    const task = await requireThread(request)
+    const lastHeard = request.headers['last-event-id']
+    const cursor = lastHeard === undefined ? null : requireCursor(lastHeard)
+    const viewer = { runId: null, turnNumber: null, known: null, answered: new Set<string>(), input: null }
+    const dialect = agUiDialect({ ...viewer, task, threadId, isBack: cursor !== null, earlier: earlierOf(request, task) })
+    return events.stream(task, reply, { cursor, isFollowing: true, dialect })
+  })
 
-  app.post(
-    '/:agent/threads/:thread/cancel',
-    {
-      config: writing,
-      schema: { tags, params: ofThread, body: z.looseObject({}).nullish(), response: { 200: z.object({ threadId: z.string() }) } },
-    },
-    async request => {
-      const task = await requireThread(request)
-      await ending.cancel(request.principal, task, {}, note(request, { action: 'task.canceled', target: task }))
-      relay.kick()
-      return { threadId: request.params.thread }
-    },
-  )
+  serve(scope, contract.cancelThread, async request => {
+    const task = await requireThread(request)
+    await ending.cancel(request.principal, task, {}, note(request, { target: task }))
+    relay.kick()
+    return { threadId: request.params.thread }
+  })
 
   async function requireThread({ principal, params }: FastifyRequest): Promise<TaskId> {
-    const { agent, thread } = ofThread.parse(params)
+    const { agent, thread } = contract.ofThread.parse(params)
     const task = await findThread(databaseFor(principal), principal.tenant, agent, thread)
     if (!task) throw taskNotFound()
     return task
   }
 
   /** Closes waits with the client's responses, and accepts a new input. Without either, the client gets the run that the thread has. */
-  async function begin(request: FastifyRequest, reply: FastifyReply, agent: string, input: RunInput): Promise<Begun> {
+  async function begin(request: FastifyRequest, reply: FastifyReply, agent: string, input: contract.RunInput): Promise<Begun> {
     const { tenant } = request.principal
     const db = databaseFor(request.principal)
     const task = await findThread(db, tenant, agent, input.threadId)

@@ -1,4 +1,5 @@
 /** Closes the waits of a thread's turn with what the client responds: the entries of `resume`, and the results of tools that it runs. */
+import type { RunInput } from '@rivulet/contract/ag-ui'
 import { type Json, type Limits, RivuletError, type TaskId, waitIdSchema } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import { createAnswerWaits } from '../../http/requests/answer-waits.ts'
@@ -10,7 +11,7 @@ import { startedTurn } from '../../store/reads/turns.ts'
 import { getWait } from '../../store/waits/answer-wait.ts'
 import { callIdOf } from './ag-ui-message.ts'
 import { answerOf, type ResumeEntry } from './interrupts.ts'
-import { type RunInput, toolResults } from './run-input.ts'
+import { toolResults } from './run-input.ts'
 
 /** `turnNumber` is that of the turn that goes on; null where nothing was answered. */
 export type GivenAnswers = { answered: ReadonlySet<string>; turnNumber: number | null }

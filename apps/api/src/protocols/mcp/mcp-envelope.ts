@@ -2,9 +2,10 @@
  * Which revision of MCP a request speaks, and what its client can do. A request of 2026-07-28 has both in its `_meta`, and repeats the version, the method and
  * the name in headers, for proxies: they have to be the same. Older requests have neither; they are served without a session.
  */
+import type { RpcRequest } from '@rivulet/contract/json-rpc'
 import type { Json, JsonObject } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
-import { RpcError, type RpcRequest } from '../json-rpc.ts'
+import { RpcError } from '../json-rpc.ts'
 
 export const modernVersion = '2026-07-28'
 export const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']

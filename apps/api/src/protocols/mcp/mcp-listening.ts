@@ -4,7 +4,9 @@
  * The feed of a task shows that it has changed; what is sent is read from the rows, so it is what `tasks/get` returns. The stream ends, with the response to its
  * request, when all tasks have ended or this process stops. A client that leaves ends its stream and nothing else.
  */
+
 import { setTimeout as delay } from 'node:timers/promises'
+import type { RpcRequest } from '@rivulet/contract/json-rpc'
 import { backoffMs, hasEnded, untilAborted } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../access/open-streams.ts'
@@ -13,7 +15,7 @@ import { dialectHeaders } from '../../http/routes/tasks/events.ts'
 import type { Services } from '../../http/services.ts'
 import { type TurnRow, toTurn } from '../../store/rows.ts'
 import { questionsIn } from '../../stream/task-view.ts'
-import { type RpcRequest, resultOf } from '../json-rpc.ts'
+import { resultOf } from '../json-rpc.ts'
 import { noticeOf } from './mcp-task.ts'
 
 /** What a client listens to. */

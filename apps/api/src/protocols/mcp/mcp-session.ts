@@ -2,12 +2,13 @@
  * Sessions of older clients. The server keeps none: an id only tells the calls of one client from those of another, so that a client can cancel its call by the id
  * of the request. The call is kept under an Idempotency-Key that is made of both, so any API finds its turn.
  */
+import type { RpcRequest } from '@rivulet/contract/json-rpc'
 import { isObject, type TaskId, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { responseUnder } from '../../http/requests/idempotent.ts'
 import type { Database } from '../../store/connection/database.ts'
-import { paramsOf, type RpcRequest } from '../json-rpc.ts'
+import { paramsOf } from '../json-rpc.ts'
 
 const sessionHeader = 'mcp-session-id'
 const cancelParams = z.object({ requestId: z.union([z.string().max(200), z.number()]) })

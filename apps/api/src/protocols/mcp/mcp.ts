@@ -4,6 +4,8 @@
  *
  * A call gets JSON, or a stream if its client wants progress. A client that closes either cancels nothing: a turn goes on when its caller leaves.
  */
+import type { RpcRequest } from '@rivulet/contract/json-rpc'
+import * as contract from '@rivulet/contract/mcp'
 import {
   createTaskBody,
   hasEnded,
@@ -15,7 +17,6 @@ import {
   turnIdSchema,
 } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { mayRead } from '../../access/principal.ts'
 import type { Protocol } from '../../http/protocol.ts'
@@ -24,12 +25,13 @@ import { createAnswerWaits } from '../../http/requests/answer-waits.ts'
 import { createAudit, turnCancel } from '../../http/requests/audited.ts'
 import { createTurnResults } from '../../http/requests/turn-result.ts'
 import type { EventStream } from '../../http/routes/tasks/events.ts'
+import { serve } from '../../http/serve.ts'
 import type { Services } from '../../http/services.ts'
 import { listAgents } from '../../store/agents/agents.ts'
 import { turnMessages } from '../../store/reads/messages.ts'
 import { findOwnTurn, findThread } from '../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../store/rows.ts'
-import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcErrors } from '../json-rpc.ts'
+import { paramsOf, RpcError, resultOf, sendRpcErrors } from '../json-rpc.ts'
 import { type McpCall, mcpCall } from './mcp-call.ts'
 import { type Envelope, envelopeOf, legacyVersions, modernVersion, tasksExtension } from './mcp-envelope.ts'
 import { createListening } from './mcp-listening.ts'
@@ -70,25 +72,18 @@ function mcpRoutes(scope: FastifyInstance, services: Services, events: EventStre
   const results = createTurnResults(services)
   const listen = createListening(services)
   sendRpcErrors(scope)
-  const response = { 200: z.looseObject({ jsonrpc: z.literal('2.0') }), 202: z.null().describe('A notification') }
 
-  scope
-    .withTypeProvider<ZodTypeProvider>()
-    .post(
-      '/mcp',
-      { config: { access: { scope: 'tasks:write', ofAgents: true } }, schema: { tags: ['mcp'], body: rpcRequest, response } },
-      async (request, reply) => {
-        if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
-        if (request.body.id === undefined) {
-          await receive(request, request.body)
-          return reply.status(202).send(null)
-        }
-        const envelope = envelopeOf(request, request.body)
-        const result = await resultFor(request, reply, request.body, envelope)
-        // A call that waits, and a subscription, have sent their response.
-        return result === null ? reply : resultOf(request.body, complete(envelope, result))
-      },
-    )
+  serve(scope, contract.callMcp, async (request, reply) => {
+    if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
+    if (request.body.id === undefined) {
+      await receive(request, request.body)
+      return reply.status(202).send(null)
+    }
+    const envelope = envelopeOf(request, request.body)
+    const result = await resultFor(request, reply, request.body, envelope)
+    // A call that waits, and a subscription, have sent their response.
+    return result === null ? reply : resultOf(request.body, complete(envelope, result))
+  })
 
   async function resultFor(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<object | null> {
     switch (rpc.method) {

@@ -4,10 +4,10 @@
  * A message may have several parts. Texts that follow each other are joined; each other part is a content of its own, so a message with a text and an image
  * is two inputs of one turn.
  */
+import type { ChatMessage, chatFilePart, contentSchema, InputItem, itemReference, partSchema, WholeItem } from '@rivulet/contract/openai'
 import {
   type Content,
   type ContentOf,
-  fileNameSchema,
   type HistoryMessage,
   type Json,
   type Limits,
@@ -18,73 +18,13 @@ import {
   toolRequest,
   toolResponse,
 } from '@rivulet/protocol'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { parseCallerText } from '../../http/requests/json-body.ts'
 
-const imagePart = z.object({ type: z.literal('input_image'), image_url: z.string() })
-const fileFields = { file_data: z.string().optional(), filename: fileNameSchema.optional() }
-const filePart = z.object({ type: z.literal('input_file'), ...fileFields, file_url: z.string().optional() })
-const textPart = z.object({ type: z.enum(['input_text', 'output_text', 'text']), text: z.string() })
-const refusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
-const chatImagePart = z.object({ type: z.literal('image_url'), image_url: z.object({ url: z.string() }) })
-const chatFilePart = z.object({ type: z.literal('file'), file: z.object(fileFields) })
-const audioFields = z.object({ data: z.string(), format: z.enum(['wav', 'mp3']) })
-const audioPart = z.object({ type: z.literal('input_audio'), input_audio: audioFields })
-const partSchema = z.discriminatedUnion('type', [textPart, imagePart, filePart, refusalPart, chatImagePart, chatFilePart, audioPart])
-const contentSchema = z.union([z.string(), z.array(partSchema).min(1)])
-
 const roles = { user: 'user', assistant: 'agent', system: 'system', developer: 'system' } as const
-const roleSchema = z.enum(['user', 'assistant', 'system', 'developer'])
-const messageItem = z.object({ type: z.literal('message').optional(), role: roleSchema, content: contentSchema })
-const callItem = z.object({ type: z.literal('function_call'), call_id: z.string(), name: z.string(), arguments: z.string() })
-const callOutputItem = z.object({ type: z.literal('function_call_output'), call_id: z.string(), output: contentSchema })
-const mcpCallItem = z.object({
-  type: z.literal('mcp_call'),
-  id: z.string(),
-  name: z.string(),
-  arguments: z.string(),
-  output: z.string().nullish(),
-  error: z.union([z.string(), z.looseObject({ content: z.unknown().optional(), message: z.string().optional() })]).nullish(),
-})
-const imageItem = z.object({ type: z.literal('image_generation_call'), result: z.string().nullish() })
-const approvalRequestItem = z.object({ type: z.literal('mcp_approval_request'), id: z.string() })
-const approvalResponseItem = z.object({
-  type: z.literal('mcp_approval_response'),
-  approval_request_id: z.string(),
-  approve: z.boolean(),
-  reason: z.string().nullish(),
-})
-const summaryText = z.object({ text: z.string() })
-const reasoningItem = z.object({ type: z.literal('reasoning'), summary: z.array(summaryText), content: z.array(summaryText).nullish() })
-
-/** An item of an earlier response, by its id alone. */
-const itemReference = z.object({ type: z.literal('item_reference').nullish(), id: z.string().max(200) })
-
-const wholeItemSchema = z.union([
-  messageItem,
-  callItem,
-  callOutputItem,
-  mcpCallItem,
-  imageItem,
-  approvalRequestItem,
-  approvalResponseItem,
-  reasoningItem,
-])
-export type WholeItem = z.output<typeof wholeItemSchema>
-
-export const inputItemSchema = z.union([wholeItemSchema, itemReference])
-export type InputItem = z.output<typeof inputItemSchema>
-
 export function isReference(item: InputItem): item is z.output<typeof itemReference> {
   return !('role' in item) && (item.type === 'item_reference' || item.type === null || item.type === undefined)
 }
-
-const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
-export const chatMessageSchema = z.union([
-  z.object({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
-  z.object({ role: roleSchema, content: contentSchema.nullish(), tool_calls: z.array(toolCall).nullish() }),
-])
-export type ChatMessage = z.output<typeof chatMessageSchema>
 
 /** The messages that one item of a request stands for: one for each of its contents. */
 type MessageGroup = HistoryMessage[]

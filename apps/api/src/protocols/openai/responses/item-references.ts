@@ -4,14 +4,16 @@
  * An item is a function of the messages of its turn, so it is read from those and is not stored. An item of a task that the caller may not read does not
  * exist for that caller.
  */
+
 import type { LogReader } from '@rivulet/broker'
+import type { InputItem, WholeItem } from '@rivulet/contract/openai'
 import { limitNames, RivuletError, type TaskId, taskIdSchema, type WaitId, waitIdSchema } from '@rivulet/protocol'
 import { mayRead, type Principal } from '../../../access/principal.ts'
 import type { Services } from '../../../http/services.ts'
 import { listLiveMessages, turnMessagesNow } from '../../../log/live-messages.ts'
 import { getTask } from '../../../store/reads/tasks.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
-import { type InputItem, isReference, type WholeItem, wrong } from '../openai-input.ts'
+import { isReference, wrong } from '../openai-input.ts'
 import { type Item, outputOf, type QuestionItem, questionItem } from './output-item.ts'
 
 /** Each may be read from a turn of its own. */

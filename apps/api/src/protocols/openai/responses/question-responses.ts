@@ -2,6 +2,7 @@
  * Responses to what a turn asks for, as the input of a response: `mcp_approval_response` for an approval, `function_call_output` for a form or a tool.
  * The id of a question names its task, so a client needs no `previous_response_id` to answer it.
  */
+import type { ChatMessage, InputItem } from '@rivulet/contract/openai'
 import { type Json, type Limits, RivuletError, type TaskId, type Turn, type Wait } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import { createAnswerWaits, type WaitResponse } from '../../../http/requests/answer-waits.ts'
@@ -11,7 +12,7 @@ import { getTask } from '../../../store/reads/tasks.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
 import { answerOf } from '../../ag-ui/interrupts.ts'
-import { type ChatMessage, type InputItem, outputOf, wrong } from '../openai-input.ts'
+import { outputOf, wrong } from '../openai-input.ts'
 import { parseQuestionId, type QuestionId } from './output-item.ts'
 import { closingQuestions, segmentAfter, segmentOf } from './segment.ts'
 

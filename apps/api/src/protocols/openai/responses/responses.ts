@@ -4,6 +4,7 @@
  * A response goes on when its caller leaves. It can be streamed from its beginning or after a sequence number, read, and canceled, by any caller
  * that may read the task.
  */
+import * as contract from '@rivulet/contract/openai'
 import {
   type AgentSettings,
   createTaskBody,
@@ -14,20 +15,19 @@ import {
   taskIdSchema,
 } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { createAcceptTurn, type WantedTurn } from '../../../http/requests/accept-turn.ts'
 import { createAudit, turnCancel } from '../../../http/requests/audited.ts'
 import { createTurnResults } from '../../../http/requests/turn-result.ts'
 import type { EventStream } from '../../../http/routes/tasks/events.ts'
+import { serve } from '../../../http/serve.ts'
 import type { Services } from '../../../http/services.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
 import { getTask } from '../../../store/reads/tasks.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { removeOnlyTurn } from '../../../store/tasks/remove-task.ts'
-import { type CreateResponse, createResponseBody, paramsOf, rejectUnsupported, requireModel, retriesQuery } from '../openai-bodies.ts'
-import { additionOf, conversationOf, handedOver, messagesOfItems, type WholeItem, wrong } from '../openai-input.ts'
+import { paramsOf, rejectUnsupported, requireModel } from '../openai-bodies.ts'
+import { additionOf, conversationOf, handedOver, messagesOfItems, wrong } from '../openai-input.ts'
 import { inputItemsOf } from './input-items.ts'
 import { createItemReferences } from './item-references.ts'
 import { openAiResponses } from './openai-responses.ts'
@@ -36,22 +36,6 @@ import { requestedParams } from './requested-params.ts'
 import { maxSequenceNumber, parseResponseId, placeOfNumber, type ResponseId } from './response-id.ts'
 import { headOf, type OpenAiResponse, type ResponseHead, storedResponse } from './response-object.ts'
 import { firstSegment, segmentOf } from './segment.ts'
-
-const params = z.object({ id: z.string().max(100) })
-const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
-const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
-const creating = { ...writing, addsWork: true } as const
-const tags = ['openai']
-const anyObject = z.looseObject({ id: z.string(), object: z.string() })
-const objectOrStream = { description: 'The object, or its events', content: { 'application/json': { schema: anyObject } } }
-const truth = z.enum(['true', 'false']).optional()
-const streamQuery = retriesQuery.extend({
-  stream: truth,
-  starting_after: z
-    .string()
-    .regex(/^\d{1,16}$/)
-    .optional(),
-})
 
 /** What a request has begun. `dispatch` sends the turn to the workers. */
 type Begun = { id: ResponseId; head: ResponseHead; read: () => Promise<OpenAiResponse>; dispatch: () => void }
@@ -63,108 +47,87 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
   const results = createTurnResults(services)
   const questions = createQuestionAnswers(services)
   const references = createItemReferences(services)
-  const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  app.post(
-    '/responses',
-    { config: creating, schema: { tags, body: createResponseBody, querystring: retriesQuery, response: { 200: objectOrStream } } },
-    async (request, reply) => {
-      const { body } = request
-      rejectUnsupported(body)
-      const { tenant } = request.principal
-      await requireShare(request)
-      // A turn that is answered has the params and the tools of the request that began it.
-      const settings = () => requireModel(databaseFor(request.principal), tenant, body.model)
-      const answers = answersIn(body.input, config.limits)
-      const isHandedOver =
-        answers !== null && !body.previous_response_id && !body.conversation && !(await questions.belongTo(body.model, request, answers))
-      const wanted =
-        answers && !isHandedOver
-          ? answers
-          : wantedTurn(body, await itemsOf(request, body.input), await settings(), config.limits, isHandedOver)
-      const isWaiting = Boolean(body.stream) || !body.background
-      const admission = isWaiting ? events.reserve(request) : null
-      const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
-      const { id, head, read, dispatch } = await orGiveBack(admission, begun)
-      if (!admission) {
-        dispatch()
-        return read()
-      }
-      if (!body.stream) {
-        dispatch()
-        return results.send(reply, {
-          ...id,
-          admission,
-          asks: hasOpenQuestion,
-          read: async () => ({ body: await readResponse(request, id) }),
-        })
-      }
-      const dialect = openAiResponses({
-        head,
-        after: null,
-        read: () => readEnded(request, id),
-        hidesRetries: request.query.retries === 'hide',
+  serve(scope, contract.createResponse, async (request, reply) => {
+    const { body } = request
+    rejectUnsupported(body)
+    const { tenant } = request.principal
+    await requireShare(request)
+    // A turn that is answered has the params and the tools of the request that began it.
+    const settings = () => requireModel(databaseFor(request.principal), tenant, body.model)
+    const answers = answersIn(body.input, config.limits)
+    const isHandedOver =
+      answers !== null && !body.previous_response_id && !body.conversation && !(await questions.belongTo(body.model, request, answers))
+    const wanted =
+      answers && !isHandedOver
+        ? answers
+        : wantedTurn(body, await itemsOf(request, body.input), await settings(), config.limits, isHandedOver)
+    const isWaiting = Boolean(body.stream) || !body.background
+    const admission = isWaiting ? events.reserve(request) : null
+    const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
+    const { id, head, read, dispatch } = await orGiveBack(admission, begun)
+    if (!admission) {
+      dispatch()
+      return read()
+    }
+    if (!body.stream) {
+      dispatch()
+      return results.send(reply, {
+        ...id,
+        admission,
+        asks: hasOpenQuestion,
+        read: async () => ({ body: await readResponse(request, id) }),
       })
-      return events
-        .stream(id.task, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber: id.turnNumber }, admission)
-        .finally(dispatch)
-    },
-  )
+    }
+    const dialect = openAiResponses({
+      head,
+      after: null,
+      read: () => readEnded(request, id),
+      hidesRetries: request.query.retries === 'hide',
+    })
+    return events
+      .stream(id.task, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber: id.turnNumber }, admission)
+      .finally(dispatch)
+  })
 
-  app.get(
-    '/responses/:id',
-    { config: reading, exposeHeadRoute: false, schema: { tags, params, querystring: streamQuery, response: { 200: objectOrStream } } },
-    async (request, reply) => {
-      const id = idOf(request.params.id)
-      if (request.query.stream !== 'true') return readResponse(request, id)
-      const after = numberOf(request.query.starting_after)
-      const { head } = await readTurn(request, id)
-      const place = after === null ? null : placeOfNumber(after)
-      const dialect = openAiResponses({ head, after, read: () => readEnded(request, id), hidesRetries: request.query.retries === 'hide' })
-      const cursor = place === null ? 'log' : place.isAfterGap ? null : place.cursor
-      return events.stream(id.task, reply, { cursor, isFollowing: true, dialect, turnNumber: id.turnNumber })
-    },
-  )
+  serve(scope, contract.getResponse, async (request, reply) => {
+    const id = idOf(request.params.id)
+    if (request.query.stream !== 'true') return readResponse(request, id)
+    const after = numberOf(request.query.starting_after)
+    const { head } = await readTurn(request, id)
+    const place = after === null ? null : placeOfNumber(after)
+    const dialect = openAiResponses({ head, after, read: () => readEnded(request, id), hidesRetries: request.query.retries === 'hide' })
+    const cursor = place === null ? 'log' : place.isAfterGap ? null : place.cursor
+    return events.stream(id.task, reply, { cursor, isFollowing: true, dialect, turnNumber: id.turnNumber })
+  })
 
-  app.post(
-    '/responses/:id/cancel',
-    { config: writing, schema: { tags, params, body: z.looseObject({}).nullish(), response: { 200: anyObject } } },
-    async request => {
-      const id = idOf(request.params.id)
-      await readTurn(request, id)
-      const change = turnCancel({ task: id.task, number: id.turnNumber })
-      await ending.cancelTurn(request.principal, id.task, id.turnNumber, note(request, change))
-      relay.kick()
-      return readResponse(request, id)
-    },
-  )
+  serve(scope, contract.cancelResponse, async request => {
+    const id = idOf(request.params.id)
+    await readTurn(request, id)
+    const change = turnCancel({ task: id.task, number: id.turnNumber })
+    await ending.cancelTurn(request.principal, id.task, id.turnNumber, note(request, change))
+    relay.kick()
+    return readResponse(request, id)
+  })
 
-  app.delete(
-    '/responses/:id',
-    { config: writing, schema: { tags, params, response: { 200: anyObject.extend({ deleted: z.literal(true) }) } } },
-    async request => {
-      const id = idOf(request.params.id)
-      await readTurn(request, id)
-      const { principal } = request
-      const change = { action: 'task.deleted', target: id.task } as const
-      await audited(databaseFor(principal.tenant), request, change, tx => removeOnlyTurn(tx, principal, id.task, id.turnNumber))
-      await announcer.remove(id.task).catch(() => {})
-      return { id: request.params.id, object: 'response', deleted: true as const }
-    },
-  )
+  serve(scope, contract.deleteResponse, async request => {
+    const id = idOf(request.params.id)
+    await readTurn(request, id)
+    const { principal } = request
+    const change = { target: id.task }
+    await audited(databaseFor(principal.tenant), request, change, tx => removeOnlyTurn(tx, principal, id.task, id.turnNumber))
+    await announcer.remove(id.task).catch(() => {})
+    return { id: request.params.id, object: 'response', deleted: true as const }
+  })
 
-  app.get(
-    '/responses/:id/input_items',
-    { config: reading, schema: { tags, params, response: { 200: z.looseObject({ object: z.literal('list') }) } } },
-    async request => {
-      const id = idOf(request.params.id)
-      const { turn } = await readTurn(request, id)
-      const data = inputItemsOf(turn, id.segment, await messagesOf(request, id))
-      return { object: 'list' as const, data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more: false }
-    },
-  )
+  serve(scope, contract.listInputItems, async request => {
+    const id = idOf(request.params.id)
+    const { turn } = await readTurn(request, id)
+    const data = inputItemsOf(turn, id.segment, await messagesOf(request, id))
+    return { object: 'list' as const, data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more: false }
+  })
 
-  async function itemsOf({ principal }: FastifyRequest, input: CreateResponse['input']): Promise<WholeItem[]> {
+  async function itemsOf({ principal }: FastifyRequest, input: contract.CreateResponse['input']): Promise<contract.WholeItem[]> {
     return typeof input === 'string' ? [{ role: 'user', content: input }] : references.resolve(principal, input)
   }
 
@@ -175,7 +138,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     return { id, head, read: async () => storedResponse(head, turn, []), dispatch }
   }
 
-  async function answer(request: FastifyRequest, body: CreateResponse, answers: readonly QuestionAnswer[]): Promise<Begun> {
+  async function answer(request: FastifyRequest, body: contract.CreateResponse, answers: readonly QuestionAnswer[]): Promise<Begun> {
     const { tenant } = request.principal
     const { previous_response_id: previous, conversation } = body
     const task = previous ? idOf(previous).task : (answers[0]?.task ?? '')
@@ -212,8 +175,8 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
 }
 
 function wantedTurn(
-  body: CreateResponse,
-  items: readonly WholeItem[],
+  body: contract.CreateResponse,
+  items: readonly contract.WholeItem[],
   settings: AgentSettings,
   limits: Limits,
   isHandedOver: boolean,
@@ -242,7 +205,7 @@ function wantedTurn(
   return { of: 'task', task, agent: model, after: previous?.turnNumber, input: addition.input, params, declines: true }
 }
 
-function nameOf(conversation: NonNullable<CreateResponse['conversation']>): string {
+function nameOf(conversation: NonNullable<contract.CreateResponse['conversation']>): string {
   const name = typeof conversation === 'string' ? conversation : conversation.id
   if (name.length < 1 || name.length > 200) throw wrong('conversation', 'A conversation has an id, or a name of 1 to 200 characters')
   return name

@@ -42,7 +42,7 @@ export function program(baseUrl: string) {
       const body = { action: 'accept', content: { name: 'Ada' } } as const
       return (await api.POST('/v1/tasks/{id}/waits/{wait}/answer', { params, body })).data?.wait.status
     },
-    failure: async () => (await api.POST('/v1/tasks', { body: { agent: 'nobody' } })).error?.error.code,
+    failure: async () => (await api.POST('/v1/tasks', { body: { agent: 'unknown-agent' } })).error?.error.code,
   }
 }
 `
@@ -65,7 +65,7 @@ export function program(baseUrl: string) {
       const body = { action: 'accept', content: { name: 'Ada' } } as const
       return (await answerWait({ client, path: { id, wait }, body })).data?.wait.status
     },
-    failure: async () => (await createTask({ client, body: { agent: 'nobody' } })).error?.error.code,
+    failure: async () => (await createTask({ client, body: { agent: 'unknown-agent' } })).error?.error.code,
   }
 }
 `

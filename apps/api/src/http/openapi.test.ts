@@ -42,7 +42,12 @@ const schemes = z.discriminatedUnion('type', [
 /** The parts of OpenAPI 3.1 that we use, and no others. */
 const openApi = z.strictObject({
   openapi: z.string().regex(/^3\.1\.\d+$/),
-  info: z.strictObject({ title: z.string(), version: z.string(), description: z.string() }),
+  info: z.strictObject({
+    title: z.string(),
+    version: z.string(),
+    description: z.string(),
+    license: z.strictObject({ name: z.string(), identifier: z.string() }),
+  }),
   servers: z.array(z.strictObject({ url: z.string() })).min(1),
   components: z.strictObject({ schemas: z.record(z.string(), schemaOrReference), securitySchemes: z.record(z.string(), schemes) }),
   paths: z.record(z.string().startsWith('/'), z.partialRecord(z.enum(['get', 'post', 'put', 'delete', 'patch']), operation)),

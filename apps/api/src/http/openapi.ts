@@ -114,7 +114,12 @@ function rejection(description: string): object {
 
 const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
   openapi: '3.1.0',
-  info: { title: 'Rivulet', version: '1', description: 'Agents as asynchronous workers, streamed live.' },
+  info: {
+    title: 'Rivulet',
+    version: '1',
+    description: 'Agents as asynchronous workers, streamed live.',
+    license: { name: 'MIT', identifier: 'MIT' },
+  },
   // The API that serves this document, under whatever name its caller knows it.
   servers: [{ url: '/' }],
   components: {

@@ -13,7 +13,7 @@ export const errorMeanings: Readonly<Record<ErrorCode, string>> = {
   forbidden_key: 'a key name such as `__proto__`',
   validation_failed: 'a field is missing, unknown or invalid; `details` lists the fields, and `message` names the first',
   too_many_tasks: 'more than 1,000 tasks on one event stream',
-  idempotency_key_invalid: 'not 1 to 255 printable ASCII characters, or the call takes none',
+  idempotency_key_invalid: 'not 1 to 255 printable ASCII characters without spaces, or the call takes none',
   unauthorized: 'no valid key or token; if a token has expired, a new one may work',
   forbidden: 'the key or the token may not do this',
   not_found: 'no such route, turn, key or file',

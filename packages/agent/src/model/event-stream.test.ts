@@ -121,9 +121,10 @@ describe('readers', () => {
     const stream = createEventStream<number, void>(async ({ emit }) => {
       for (let at = 0; at < 300_000; at += 1) emit(at)
     })
-    const begin = performance.now()
+    const before = process.cpuUsage()
     expect(await all(stream)).toHaveLength(300_000)
-    expect(performance.now() - begin).toBeLessThan(5_000)
+    // Of the processor, because the clock also counts what other processes do.
+    expect(process.cpuUsage(before).user).toBeLessThan(5_000_000)
   })
 
   test('the producer waits for a reader that is behind, and continues when it has caught up', async () => {

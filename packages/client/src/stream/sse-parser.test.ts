@@ -44,9 +44,10 @@ describe('an event stream', () => {
     const parser = createFrameParser(() => {})
     const piece = 'a'.repeat(1_024)
     parser.parse('data: ')
-    const began = performance.now()
+    const before = process.cpuUsage()
     for (let count = 0; count < 16_384; count += 1) parser.parse(piece)
     expect(parser.parse('\n\n')[0]?.data.length).toBe(16 * 1_024 * 1_024)
-    expect(performance.now() - began).toBeLessThan(5_000)
+    // Of the processor, because the clock also counts what other processes do.
+    expect(process.cpuUsage(before).user).toBeLessThan(5_000_000)
   })
 })

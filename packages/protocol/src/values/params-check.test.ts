@@ -57,9 +57,8 @@ describe('a check', () => {
 
   test('runs no pattern of the schema', () => {
     const evil = checkOf({ type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } })
-    const before = performance.now()
+    // It would take hours to try.
     expect(evil?.({ a: `${'a'.repeat(40)}!` })).toEqual([])
-    expect(performance.now() - before).toBeLessThan(1_000)
   })
 })
 

@@ -382,12 +382,12 @@ describe('a retry', () => {
   })
 
   test('waits as long as the provider requests, up to the cap', async () => {
+    // Without the cap, the test would take an hour.
     const busy = { status: 429, headers: { 'retry-after': '3600' }, chunks: ['no'] }
     await withProvider([busy, good], async server => {
       const begin = performance.now()
       await openaiModel({ baseUrl: server.url, model: 'm', retry: { maxDelayMs: 60 } }).stream(asking).result
       expect(performance.now() - begin).toBeGreaterThan(50)
-      expect(performance.now() - begin).toBeLessThan(5_000)
     })
   })
 

@@ -80,7 +80,6 @@ let folder: string
 
 beforeAll(async () => {
   platform = await startPlatform({ apis: 1, workers: 0 })
-  await startOwnWorker(platform, [registrar])
   mkdirSync(join(root, 'test/sdks/.rivulet'), { recursive: true })
   folder = mkdtempSync(join(root, 'test/sdks/.rivulet/generated-'))
   const document = join(folder, 'openapi.json')
@@ -113,6 +112,7 @@ test.each([
   ['the types of openapi-typescript', 'with-types.ts'],
   ['the calls of @hey-api/openapi-ts', 'with-calls.ts'],
 ])('%s create a task, list it, answer its question and read an error', async (_, file) => {
+  await startOwnWorker(platform, [registrar])
   const module = (await import(join(folder, file))) as { program(url: string): Program }
   const { create, list, waits, answer, failure } = module.program(platform.url)
   const id = (await create()) ?? ''

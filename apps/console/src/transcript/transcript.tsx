@@ -47,10 +47,13 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     end,
     loadEarlier: earlier.load,
   })
-  // Load earlier messages until the page is long enough to scroll.
+  // Load earlier messages until the page is long enough to scroll. A page of rows has an assumed height until the browser has drawn it.
   useEffect(() => {
     const element = scroller.current
-    if (element && earlier.hasMore && element.scrollHeight <= element.clientHeight) earlier.load()
+    if (!element?.firstElementChild || !earlier.hasMore) return
+    const sized = new ResizeObserver(() => element.scrollHeight <= element.clientHeight && earlier.load())
+    sized.observe(element.firstElementChild)
+    return () => sized.disconnect()
   })
   const rows = rowsOf(all.slice(from - first, to - first), turns, {
     isFromStart: from === first && !earlier.hasMore,

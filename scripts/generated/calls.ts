@@ -92,6 +92,7 @@ function shapeOf(body: z.ZodType | OtherContent): string {
   if (body instanceof z.ZodOptional || body instanceof z.ZodNullable) return shapeOf(body.unwrap() as z.ZodType)
   if (body instanceof z.ZodArray) return `${shapeOf(body.element as z.ZodType)}[]`.replace(/^\[\]$/, '')
   if (body instanceof z.ZodUnion) return body.options.map(option => shapeOf(option as z.ZodType)).join(' or ')
+  if (body instanceof z.ZodLiteral) return code(String(body.value))
   if (body instanceof z.ZodEnum) return body.options.length > 3 ? '' : body.options.map(option => code(String(option))).join(' or ')
   if (body instanceof z.ZodObject)
     return `{ ${Object.entries(body.shape as Record<string, z.ZodType>)

@@ -30,6 +30,7 @@ function minutesQuery(normal: number) {
 export const listAgents = route('GET /v1/agents', {
   ...reading,
   returns: { 200: z.object({ data: z.array(agentSchema) }) },
+  errors: ['overloaded'],
   doc: 'Lists the agents that a worker has registered',
 })
 
@@ -37,6 +38,7 @@ export const readActivity = route('GET /v1/agents/activity', {
   ...reading,
   query: minutesQuery(10),
   returns: { 200: activitySchema },
+  errors: ['overloaded'],
   doc: 'Counts the turns that ended in the last minutes',
 })
 
@@ -62,6 +64,7 @@ export const removeAgent = route('DELETE /v1/agents/:name', {
 export const listWorkers = route('GET /v1/workers', {
   ...reading,
   returns: { 200: z.object({ data: z.array(workerSchema) }) },
+  errors: ['overloaded'],
   doc: 'Lists the workers, the latest heartbeat first',
   note: 'At most 200',
 })
@@ -69,6 +72,7 @@ export const listWorkers = route('GET /v1/workers', {
 export const listVersions = route('GET /v1/versions', {
   ...reading,
   returns: { 200: z.object({ data: z.array(workerVersionSchema) }) },
+  errors: ['overloaded'],
   doc: 'Lists the versions of the workers, the latest heartbeat first',
   note: 'At most 200',
 })
@@ -77,6 +81,7 @@ export const groupErrors = route('GET /v1/errors', {
   ...reading,
   query: minutesQuery(1_440),
   returns: { 200: z.object({ data: z.array(errorGroupSchema) }) },
+  errors: ['overloaded'],
   doc: 'Groups the turns that failed in the last minutes by their reason, the most frequent first',
   note: 'At most 100',
 })

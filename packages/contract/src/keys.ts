@@ -64,6 +64,7 @@ export const listAudit = route('GET /v1/audit', {
   ...administering,
   query: listAuditQuery,
   returns: { 200: auditPage },
+  errors: ['overloaded'],
   doc: 'Lists the changes of a tenant and their callers, the newest first',
 })
 

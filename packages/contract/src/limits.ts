@@ -38,6 +38,5 @@ export const removeLimits = route('DELETE /v1/limits/:agent', {
   params,
   returns: { 204: nothing },
   audited: 'limits.removed',
-  errors: ['not_found'],
   doc: 'Removes the limits of an agent',
 })

@@ -53,7 +53,10 @@ export type Terms = Omit<Access, 'scope'> & {
    * never stores. Without it, the header has no effect.
    */
   idempotencyKey?: 'kept' | 'rejected'
-  /** The entries of the audit log that a call may have, the usual one first. Calls that send an input to a task have none, because the task has it. */
+  /**
+   * The entry of the audit log for what the call is for; several if the body decides, the usual one first. What an input does besides (cancel, rewind,
+   * answer) the handler names itself.
+   */
   audited?: AuditAction | readonly AuditAction[]
   /** The errors of this route. Those of its kind (with a body, with a scope, that adds work) are not repeated here. */
   errors?: readonly ErrorCode[]

@@ -8,5 +8,6 @@ export const readUsage = route('GET /v1/usage', {
   ofAgents: true,
   query: usageQuery,
   returns: { 200: usageReportSchema },
+  errors: ['overloaded'],
   doc: 'Sums the tokens and the cost of the responses of models',
 })

@@ -37,7 +37,7 @@ import { route } from './route.ts'
 const working = { tag: 'worker', scope: 'worker' } as const
 const headers = claimHeaders
 
-export const announceWorker = route('POST /worker/v1/hello', {
+export const workerHello = route('POST /worker/v1/hello', {
   ...working,
   body: workerHelloBody,
   returns: { 200: workerHelloResult },
@@ -45,7 +45,7 @@ export const announceWorker = route('POST /worker/v1/hello', {
   doc: 'Registers a worker and its agents, and returns the times and limits that it keeps to',
 })
 
-export const claimTurns = route('POST /worker/v1/claim', {
+export const workerClaim = route('POST /worker/v1/claim', {
   ...working,
   body: workerClaimBody,
   returns: { 200: workerClaimResult },
@@ -53,7 +53,7 @@ export const claimTurns = route('POST /worker/v1/claim', {
   doc: 'Claims turns for a worker, and waits for one',
 })
 
-export const appendUpdates = route('POST /worker/v1/append', {
+export const workerAppend = route('POST /worker/v1/append', {
   ...working,
   body: workerAppendBody,
   returns: { 200: workerAppendResult },
@@ -61,49 +61,49 @@ export const appendUpdates = route('POST /worker/v1/append', {
   doc: 'Appends what turns emit',
 })
 
-export const keepTurns = route('POST /worker/v1/heartbeat', {
+export const workerHeartbeat = route('POST /worker/v1/heartbeat', {
   ...working,
   body: workerHeartbeatBody,
   returns: { 200: workerHeartbeatResult },
   doc: 'Extends the leases of the turns of a worker, and waits for what changes about them',
 })
 
-export const storeStep = route('POST /worker/v1/step', {
+export const workerStep = route('POST /worker/v1/step', {
   ...working,
   body: workerStepBody,
   returns: { 200: workerStepResult },
   doc: 'Stores the result and the messages of a step',
 })
 
-export const reportUsage = route('POST /worker/v1/usage', {
+export const workerUsage = route('POST /worker/v1/usage', {
   ...working,
   body: workerUsageBody,
   returns: { 200: usageResult },
   doc: 'Records what the responses of models used outside a step',
 })
 
-export const takeJoinedInputs = route('POST /worker/v1/take', {
+export const workerTake = route('POST /worker/v1/take', {
   ...working,
   body: workerTakeBody,
   returns: { 200: workerTakeResult },
   doc: 'Takes the inputs that joined a turn which a worker holds',
 })
 
-export const askPeople = route('POST /worker/v1/ask', {
+export const workerAsk = route('POST /worker/v1/ask', {
   ...working,
   body: workerAskBody,
   returns: { 200: workerAskResult },
   doc: 'Opens waits of a turn',
 })
 
-export const spawnTasks = route('POST /worker/v1/spawn', {
+export const workerSpawn = route('POST /worker/v1/spawn', {
   ...working,
   body: workerSpawnBody,
   returns: { 200: workerSpawnResult },
   doc: 'Creates child tasks of a turn which a worker holds',
 })
 
-export const listTurnWaits = route('GET /worker/v1/waits', {
+export const workerWaits = route('GET /worker/v1/waits', {
   ...working,
   headers,
   returns: { 200: workerWaitsResult },
@@ -111,7 +111,7 @@ export const listTurnWaits = route('GET /worker/v1/waits', {
   doc: 'Lists the waits of a turn',
 })
 
-export const listHistory = route('GET /worker/v1/history', {
+export const workerHistory = route('GET /worker/v1/history', {
   ...working,
   headers,
   query: workerHistoryQuery,
@@ -120,7 +120,7 @@ export const listHistory = route('GET /worker/v1/history', {
   doc: 'Lists the messages before a turn, or those of one of its children',
 })
 
-export const readTurnFile = route('GET /worker/v1/files/:id', {
+export const workerReadFile = route('GET /worker/v1/files/:id', {
   ...working,
   params: z.object({ id: fileIdSchema }),
   headers,
@@ -129,7 +129,7 @@ export const readTurnFile = route('GET /worker/v1/files/:id', {
   doc: 'Returns the bytes of a file of the task, or a range of them',
 })
 
-export const storeTurnFile = route('POST /worker/v1/files', {
+export const workerStoreFile = route('POST /worker/v1/files', {
   ...working,
   headers,
   consumes: ['*/*'],
@@ -139,21 +139,21 @@ export const storeTurnFile = route('POST /worker/v1/files', {
   doc: 'Stores the body as a file of the task',
 })
 
-export const waitWithoutWorker = route('POST /worker/v1/park', {
+export const workerPark = route('POST /worker/v1/park', {
   ...working,
   body: workerParkBody,
   returns: { 200: workerParkResult },
   doc: 'Gives up a turn until a wait of it ends',
 })
 
-export const returnTurn = route('POST /worker/v1/release', {
+export const workerRelease = route('POST /worker/v1/release', {
   ...working,
   body: workerReleaseBody,
   returns: { 200: releaseResult },
   doc: 'Returns a turn to its queue, for any worker',
 })
 
-export const endTurn = route('POST /worker/v1/finish', {
+export const workerFinish = route('POST /worker/v1/finish', {
   ...working,
   body: workerFinishBody,
   returns: { 200: workerFinishResult },

@@ -173,6 +173,7 @@ export const listAgentTasks = route('GET /a2a/:agent/tasks', {
   returns: { 200: object },
   errors: ['task_not_found', 'overloaded'],
   doc: 'Lists the tasks of an agent',
+  note: 'Its fields: `tasks`, `nextPageToken`, `pageSize`, `totalSize`',
 })
 
 export const getAgentTask = route('GET /a2a/:agent/tasks/:task', {

@@ -70,7 +70,7 @@ export const runAgent = route('POST /ag-ui/:agent', {
   body: runAgentInput,
   returns: { 200: stream },
   idempotencyKey: 'kept',
-  errors: ['task_not_found', 'unknown_agent', 'too_many_turns', 'quota_exceeded', 'too_many_streams'],
+  errors: ['task_not_found', 'not_found', 'unknown_agent', 'too_many_turns', 'quota_exceeded', 'too_many_streams'],
   doc: 'Runs an agent in a thread, and streams the run',
   note: 'Needs `tasks:read`, too',
 })

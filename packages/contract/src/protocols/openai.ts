@@ -125,7 +125,7 @@ export type ChatCompletion = z.output<typeof chatCompletionBody>
 const tag = 'openai'
 const reading = { tag, scope: 'tasks:read', ofAgents: true } as const
 const writing = { tag, scope: 'tasks:write', ofAgents: true } as const
-const work = ['task_not_found', 'model_not_found', 'too_many_turns', 'quota_exceeded', 'too_many_streams'] as const
+const work = ['task_not_found', 'not_found', 'model_not_found', 'too_many_turns', 'quota_exceeded', 'too_many_streams'] as const
 const params = z.object({ id: z.string().max(100) })
 const anyObject = z.looseObject({ id: z.string(), object: z.string() })
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
@@ -157,7 +157,7 @@ export const getResponse = route('GET /openai/v1/responses/:id', {
       .optional(),
   }),
   returns: { 200: orStream('The object, or its events') },
-  errors: ['task_not_found', 'too_many_streams', 'overloaded'],
+  errors: ['task_not_found', 'not_found', 'too_many_streams', 'overloaded'],
   doc: 'Returns a response, or its events',
 })
 
@@ -166,7 +166,7 @@ export const deleteResponse = route('DELETE /openai/v1/responses/:id', {
   params,
   returns: { 200: anyObject.extend({ deleted: z.literal(true) }) },
   audited: 'task.deleted',
-  errors: ['task_not_found', 'task_busy'],
+  errors: ['task_not_found', 'not_found', 'task_busy'],
   doc: 'Deletes the only response of a conversation, with the conversation',
 })
 
@@ -176,7 +176,7 @@ export const cancelResponse = route('POST /openai/v1/responses/:id/cancel', {
   body: z.looseObject({}).nullish(),
   returns: { 200: anyObject },
   audited: 'task.canceled',
-  errors: ['task_not_found'],
+  errors: ['task_not_found', 'not_found'],
   doc: 'Cancels the turn of a response alone, and returns the response',
 })
 
@@ -184,7 +184,7 @@ export const listInputItems = route('GET /openai/v1/responses/:id/input_items', 
   ...reading,
   params,
   returns: { 200: z.looseObject({ object: z.literal('list') }) },
-  errors: ['task_not_found'],
+  errors: ['task_not_found', 'not_found'],
   doc: 'Lists the input of a response',
 })
 

@@ -53,7 +53,7 @@ export const watchMessage = route('GET /v1/tasks/:id/messages/:index/events', {
   returns: { 200: eventsOf('The events of the message, as they come'), 204: atEnd },
   errors: ['task_not_found', 'not_found', 'not_acceptable', 'bad_cursor', 'too_many_streams', 'overloaded'],
   doc: 'Streams the events of one message',
-  note: '[The event stream of one message](#one-message)',
+  note: '[The event stream of one message](#one-message); 404 `not_found` if the task has no such message and no turn that could send it',
 })
 
 export const watchTasks = route('POST /v1/events', {

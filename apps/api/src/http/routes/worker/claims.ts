@@ -29,7 +29,7 @@ export function workerClaimRoutes(scope: FastifyInstance, services: Services, { 
   const maxWaitMs = Math.min(longestPollMs, Math.floor(leaseMs / 2))
   const { bodyBytes, jsonItems, deltaBytes, turnBytes, stepsBytes } = limits
 
-  const hello = async ({ body, principal, log }: RequestOf<typeof contract.announceWorker>) => {
+  const hello = async ({ body, principal, log }: RequestOf<typeof contract.workerHello>) => {
     const { protocol, ...greeting } = body
     // The API takes the turns of such a worker from their queues.
     await claims.hello({ principal, log, body: { ...greeting, takesQueues: true } })
@@ -37,9 +37,9 @@ export function workerClaimRoutes(scope: FastifyInstance, services: Services, { 
     const times = { leaseMs, heartbeatMs: Math.ceil(leaseMs / 4), maxWaitMs }
     return { protocol, ...times, limits: { bodyBytes, jsonItems, deltaBytes, turnBytes, stepsBytes } }
   }
-  serve(scope, contract.announceWorker, hello, { preValidation: requireProtocol })
+  serve(scope, contract.workerHello, hello, { preValidation: requireProtocol })
 
-  serve(scope, contract.claimTurns, async (request, reply) => {
+  serve(scope, contract.workerClaim, async (request, reply) => {
     const { principal, body, log } = request
     const { worker, agents, max, waitMs, claimId } = body
     const reach = reachOf(principal)

@@ -12,7 +12,7 @@ export function workerProtocolFileRoutes(scope: FastifyInstance, services: Servi
   const { db, files } = services
   const { upload, download } = createTransferring(services)
 
-  serve(scope, contract.readTurnFile, async (request, reply) => {
+  serve(scope, contract.workerReadFile, async (request, reply) => {
     const { turnId, claimId } = claimOf(request)
     const { task, tenant } = await held.requireHeldTask(request, turnId, claimId)
     return download(request, reply, await getFile(db, tenant, request.params.id, task), `turn ${turnId}`)
@@ -20,7 +20,7 @@ export function workerProtocolFileRoutes(scope: FastifyInstance, services: Servi
 
   scope.register(async own => {
     acceptAnyBody(own)
-    serve(own, contract.storeTurnFile, async request => {
+    serve(own, contract.workerStoreFile, async request => {
       const { turnId, claimId } = claimOf(request)
       const { task, tenant } = await held.requireHeldTask(request, turnId, claimId)
       const uploader = { tenant, caller: `turn ${turnId}`, uploadedFor: task }

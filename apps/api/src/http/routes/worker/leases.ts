@@ -25,7 +25,7 @@ type Beat = z.output<typeof workerHeartbeatBody>
 export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { leases, waits }: WorkerCalls, turns: ComposedTurns): void {
   const { db, hints } = services
 
-  serve(scope, contract.keepTurns, async (request, reply) => {
+  serve(scope, contract.workerHeartbeat, async (request, reply) => {
     const { body, principal } = request
     const given = patience(services, reply, body.waitMs)
     const renewed = await renew(request)
@@ -37,16 +37,16 @@ export function workerLeaseRoutes(scope: FastifyInstance, services: Services, { 
     return { lost, canceled: await canceledOf(lost), answered: answered.filter(turn => within.has(turn)) }
   })
 
-  serve(scope, contract.returnTurn, async request => {
+  serve(scope, contract.workerRelease, async request => {
     const { turn, claim, epoch, blocked } = request.body
     const released = await leases.release(callOf(request, { turnId: turn, claimId: claim, epoch, ...(blocked && { blocked }) }))
     turns.forget(request.body)
     return released
   })
 
-  serve(scope, contract.endTurn, request => finish(request, request.body))
+  serve(scope, contract.workerFinish, request => finish(request, request.body))
 
-  serve(scope, contract.waitWithoutWorker, async request => {
+  serve(scope, contract.workerPark, async request => {
     const { body } = request
     const composition = await turns.compositionOf(request, body)
     const read = await composition?.read()

@@ -9,19 +9,19 @@ import type { ComposedTurns } from './composed-turns.ts'
 import { callOf } from './leases.ts'
 
 export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: WorkerCalls, turns: ComposedTurns): void {
-  const step = async (request: RequestOf<typeof contract.storeStep>) => {
+  const step = async (request: RequestOf<typeof contract.workerStep>) => {
     const { turn, claim, name, durationMs, records, ...memory } = request.body
     const body = { turnId: turn, claimId: claim, name, memory: JSON.stringify(memory), durationMs, usage: records }
     return steps.step(callOf(request, body))
   }
-  serve(scope, contract.storeStep, step, steps.largeBody)
+  serve(scope, contract.workerStep, step, steps.largeBody)
 
-  serve(scope, contract.reportUsage, async request => {
+  serve(scope, contract.workerUsage, async request => {
     const { turn, claim, records } = request.body
     return steps.usage(callOf(request, { turnId: turn, claimId: claim, records }))
   })
 
-  serve(scope, contract.takeJoinedInputs, async request => {
+  serve(scope, contract.workerTake, async request => {
     const { turn, claim, after, upTo } = request.body
     const read = await (await turns.compositionOf(request, request.body))?.read()
     if (!read) return { joined: null }
@@ -29,7 +29,7 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     return steps.take(callOf(request, { turnId: turn, claimId: claim, after, ...(upTo !== undefined && { upTo }), maxBytes }))
   })
 
-  serve(scope, contract.askPeople, async request => {
+  serve(scope, contract.workerAsk, async request => {
     const { turn, claim, waits: wanted } = request.body
     const composition = await turns.compositionOf(request, request.body)
     const read = await composition?.read()
@@ -44,7 +44,7 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     return { result: 'asked' as const, waits: asked.waits, isInLog: asked.isTold }
   })
 
-  serve(scope, contract.spawnTasks, async request => {
+  serve(scope, contract.workerSpawn, async request => {
     const { turn, claim, children } = request.body
     const spawned = await waits.spawn(callOf(request, { turnId: turn, claimId: claim, children }))
     if (spawned.result !== 'spawned') return spawned
@@ -52,13 +52,13 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     return { ...result, isInLog }
   })
 
-  serve(scope, contract.listTurnWaits, async request => {
+  serve(scope, contract.workerWaits, async request => {
     const found = await waits.waits(callOf(request, claimOf(request)))
     if (!found.waits) throw taskNotFound()
     return { waits: found.waits }
   })
 
-  serve(scope, contract.listHistory, async request => {
+  serve(scope, contract.workerHistory, async request => {
     const { after, child } = request.query
     const own = { ...claimOf(request), ...(after !== undefined && { after }) }
     if (child !== undefined) return waits.child(callOf(request, { ...own, name: child }))

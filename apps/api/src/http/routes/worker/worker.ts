@@ -24,10 +24,10 @@ export function workerRoutes(scope: FastifyInstance, services: Services, calls: 
   workerProtocolFileRoutes(scope, services, calls)
   const { limits } = services.config
   const largeBody = { bodyLimit: 2 * limits.turnBytes + limits.bodyBytes, onRequest: calls.held.requireHolder(limits.bodyBytes) }
-  const append = async (request: RequestOf<typeof contract.appendUpdates>) => ({
+  const append = async (request: RequestOf<typeof contract.workerAppend>) => ({
     results: await turns.appendAll(request, request.body.appends).catch(throwIfFull),
   })
-  serve(scope, contract.appendUpdates, append, largeBody)
+  serve(scope, contract.workerAppend, append, largeBody)
 }
 
 /** The part of the API's description that is about these routes. */

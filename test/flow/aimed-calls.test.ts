@@ -5,6 +5,7 @@
 import type { TokenRight } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AimedCall, aimedCalls, type Call } from '../support/calls/aimed-calls.ts'
+import { errorCodeOf, readDocumentedErrors } from '../support/calls/documented-errors.ts'
 import { mark, Owned, type Owner } from '../support/calls/owned.ts'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -16,6 +17,7 @@ const rights: TokenRight[] = ['read', 'send', 'cancel', 'answer', 'params', 'rew
 const calls = Object.entries(aimedCalls)
 
 let platform: Platform
+let documented: ReadonlyMap<string, readonly string[]>
 let keyring: TestKeyring
 let owner: Owner
 /** What callers aim at that may not change it: one for all of them. */
@@ -41,6 +43,7 @@ beforeAll(async () => {
     MAX_SCHEDULES_PER_TENANT: '1000',
   }
   platform = await startPlatform({ env })
+  documented = await readDocumentedErrors(platform.url)
   keyring = openTestKeyring(platform.databaseUrl)
   const keyOf = async (request: Parameters<TestKeyring['create']>[0]) => (await keyring.create(request)).key
   const tasks = ['tasks:read', 'tasks:write'] as const
@@ -83,6 +86,8 @@ async function ask(name: string, { path, body, headers }: Call, key: string): Pr
     if (text.includes(mark)) break
   }
   leaving.abort()
+  const errors = documented.get(name.split(' ').slice(0, 2).join(' '))
+  if (errors && response.status >= 400) expect(errors, `${name} ${response.status}`).toContain(errorCodeOf(text))
   return { status: response.status, text }
 }
 

@@ -4,11 +4,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import { callOf, routes } from '@rivulet/contract/routes'
-import type { AuditEntry, Scope, TokenRight } from '@rivulet/protocol'
+import type { AuditAction, AuditEntry, Scope, TokenRight } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { errorCodeOf, readDocumentedErrors } from '../support/calls/documented-errors.ts'
 import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import { createClient, type ErrorReply } from '../support/platform/platform-client.ts'
+import { createClient } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-this-test'
@@ -126,6 +127,7 @@ const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'metrics', 'wo
 const rights: TokenRight[] = ['read', 'send', 'cancel', 'answer', 'params', 'rewind']
 
 let platform: Platform
+let documented: ReadonlyMap<string, readonly string[]>
 let keyring: TestKeyring
 let own: TestKey
 let other: TestKey
@@ -144,6 +146,7 @@ let wrongKeys: [what: string, text: string][]
 
 beforeAll(async () => {
   platform = await startPlatform({ env })
+  documented = await readDocumentedErrors(platform.url)
   keyring = openTestKeyring(platform.databaseUrl)
   own = await makeKey('acme', ['tasks:read', 'tasks:write'])
   other = await makeKey('rival', ['tasks:read', 'tasks:write', 'admin', 'worker'])
@@ -206,6 +209,8 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.ok
   const text = isStream ? '' : await response.text()
   leaving.abort()
+  const errors = documented.get(route)
+  if (errors && response.status >= 400) expect(errors, `${route} ${response.status}`).toContain(errorCodeOf(text))
   const { date: _, 'x-request-id': _id, ...headers } = Object.fromEntries(response.headers)
   return { status: response.status, headers, body: text.replace(/"requestId":"[^"]+"/, '"requestId":""') }
 }
@@ -328,11 +333,7 @@ async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = ow
   return JSON.parse(body).token
 }
 
-/** In JSON-RPC, our code is in the data of the error; in A2A over HTTP, it is its reason. */
-const codeOf = ({ status, body }: Reply) => {
-  const { code, data, details } = (JSON.parse(body) as ErrorReply & { error: { code: string | number; data?: { code: string } } }).error
-  return [status, data?.code ?? (typeof code === 'number' ? details?.[0]?.reason.toLowerCase() : code)]
-}
+const codeOf = ({ status, body }: Reply) => [status, errorCodeOf(body)]
 
 test('every sample is of a route', () => {
   expect(Object.keys(samples).filter(call => !(call in rows))).toEqual([])
@@ -634,13 +635,45 @@ test('[input 32] the usage of one tenant is in no report of another, and only th
   ])
 })
 
-/** Calls that the audit log records, with the usual entry of each. */
-const recorded = Object.fromEntries(
-  Object.entries(rows).flatMap(([route, { audited }]) => {
-    const [action] = [audited ?? []].flat()
-    return action ? [[route, action] as const] : []
-  }),
-)
+/**
+ * Calls that the audit log records, with the usual entry of each. They stand here as well as in the contract, because the handlers write what the contract
+ * names: nothing else would notice a wrong action.
+ */
+const recorded = {
+  'POST /v1/keys': 'key.created',
+  'POST /v1/keys/{id}/rotate': 'key.rotated',
+  'DELETE /v1/keys/{id}': 'key.revoked',
+  'POST /v1/tasks/{id}/tokens': 'token.created',
+  'DELETE /v1/tasks/{id}/tokens': 'token.revoked',
+  'POST /v1/tasks/{id}/waits/{wait}/answer': 'wait.answered',
+  'POST /v1/tasks/{id}/signals': 'signal.sent',
+  'POST /v1/tasks/{id}/fork': 'task.forked',
+  'POST /v1/tasks/{id}/retry': 'task.rewound',
+  'POST /v1/tasks/{id}/cancel': 'task.canceled',
+  'PATCH /v1/tasks/{id}': 'task.changed',
+  'PUT /v1/tasks/{id}/state': 'state.set',
+  'GET /v1/tasks/{id}/export': 'task.exported',
+  'DELETE /v1/tasks/{id}': 'task.deleted',
+  'POST /openai/v1/responses/{id}/cancel': 'task.canceled',
+  'DELETE /openai/v1/responses/{id}': 'task.deleted',
+  'POST /v1/files': 'file.created',
+  'DELETE /v1/files/{id}': 'file.deleted',
+  'POST /v1/schedules': 'schedule.created',
+  'POST /v1/schedules/{id}/pause': 'schedule.paused',
+  'POST /v1/schedules/{id}/resume': 'schedule.resumed',
+  'POST /v1/schedules/{id}/trigger': 'schedule.triggered',
+  'DELETE /v1/schedules/{id}': 'schedule.deleted',
+  'POST /v1/webhooks': 'webhook.created',
+  'PATCH /v1/webhooks/{id}': 'webhook.changed',
+  'POST /v1/webhooks/{id}/deliveries/{delivery}/retry': 'webhook.retried',
+  'DELETE /v1/webhooks/{id}': 'webhook.deleted',
+  'POST /ag-ui/{agent}/threads/{thread}/cancel': 'task.canceled',
+  'POST /a2a/{agent}/tasks/{task}': 'task.canceled',
+  'PUT /v1/limits/{agent}': 'limits.set',
+  'DELETE /v1/limits/{agent}': 'limits.removed',
+  'PATCH /v1/agents/{name}': 'agent.resumed',
+  'DELETE /v1/agents/{name}': 'agent.removed',
+} satisfies Record<string, AuditAction>
 
 /** Calls that send an input to a task, new or not, which has it; what else such a call does, the test below checks. The last one reads. */
 const unrecorded = [
@@ -657,6 +690,8 @@ const unrecorded = [
 test('[input 69] the audit log records every call that changes something, but for those that send an input', () => {
   const changing = guarded.filter(([route, { scope }]) => scope !== 'worker' && !route.startsWith('GET ')).map(([route]) => route)
   expect([...Object.keys(recorded).filter(route => !route.startsWith('GET ')), ...unrecorded].sort()).toEqual(changing.sort())
+  const named = Object.entries(rows).flatMap(([route, { audited }]) => (audited ? [[route, [audited].flat()[0]] as const] : []))
+  expect(Object.fromEntries(named)).toEqual(recorded)
 })
 
 test('[input 69] the audit log has one entry for each change, with its caller, and shows a tenant its own alone', async () => {

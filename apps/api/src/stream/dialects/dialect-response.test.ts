@@ -4,7 +4,7 @@ import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
 import { aiSdk } from '../../protocols/ai-sdk/ai-sdk.ts'
 import { createAiSdkStream } from '../../protocols/ai-sdk/ai-sdk-stream.ts'
-import { encodeEntry, encodeWireEvent, heartbeat, pieceOf } from '../sse-frame.ts'
+import { encodeEntry, encodeRetry, encodeWireEvent, pieceOf } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import type { DialectStream } from './dialect.ts'
 import { respondIn } from './dialect-response.ts'
@@ -20,11 +20,12 @@ const finished: Event = { type: 'turn.finished', ...ids, status: 'completed', st
 
 test('the cursor stands at the last chunk of an event, and what is no event passes as it is', () => {
   const { spoken, sent } = open()
-  expect(spoken.write(share([pieceOf(heartbeat)]))).toBe(true)
+  const retry = encodeRetry()
+  expect(spoken.write(share([pieceOf(retry)]))).toBe(true)
   expect(spoken.write(bytesOf(started))).toBe(true)
   expect(sent()).toBe(
     [
-      `: hb\ndata: {"type":"start","messageId":"${task}:1","messageMetadata":{"task":"${task}","turn":1}}\nid: 1-1`,
+      `${retry}data: {"type":"start","messageId":"${task}:1","messageMetadata":{"task":"${task}","turn":1}}\nid: 1-1`,
       'data: {"type":"text-start","id":"0"}',
       'data: {"type":"text-delta","id":"0","delta":"So"}\nid: 1-2',
       '',
@@ -38,7 +39,7 @@ test('the end of the turn ends the response, and a later write returns that ther
   expect(sent()).toMatch(/data: \{"type":"finish","finishReason":"stop"\}\nid: 1-3\n\ndata: \[DONE\]\n\n$/)
   expect(calls).toEqual(['end'])
   const before = sent()
-  expect(spoken.write(share([pieceOf(heartbeat)]))).toBe(false)
+  expect(spoken.write(share([pieceOf(encodeRetry())]))).toBe(false)
   expect(sent()).toBe(before)
 })
 
@@ -95,7 +96,7 @@ describe('a slow reader', () => {
     expect(spoken.write(bytesOf(events))).toBe(false)
     // All of it is more than ten times as much: each chunk of a tool's response repeats what came before it.
     expect(sent().length).toBeLessThan(128 * 1024)
-    expect(spoken.write(share([pieceOf(heartbeat)]))).toBe(false)
+    expect(spoken.write(share([pieceOf(encodeRetry())]))).toBe(false)
     let writes = 1
     for (; !sent().endsWith('data: [DONE]\n\n'); writes += 1) expect(spoken.drained()).toBe(false)
     expect(writes).toBeGreaterThan(10)

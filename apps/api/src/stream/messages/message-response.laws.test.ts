@@ -17,7 +17,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Entry, task } from '../../../test/log-entries.ts'
 import { randomLog } from '../../../test/random-log.ts'
-import { encodeEntry, encodeWireEvent, heartbeat, pieceOf } from '../sse-frame.ts'
+import { encodeEntry, encodeRetry, encodeWireEvent, pieceOf } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import { respondWithMessage } from './message-response.ts'
 import { createMessageSpans } from './message-spans.ts'
@@ -89,7 +89,7 @@ test('a snapshot of the task becomes one of the message; it ends the stream if t
 test('a socket that is full stops the viewer, and events of other messages neither reach it nor are parsed', () => {
   const { response, passed, fill } = createSocket()
   const viewer = respondWithMessage(response, { task, index: 1 })
-  expect(viewer.write(share([pieceOf(heartbeat)]))).toBe(true)
+  expect(viewer.write(share([pieceOf(encodeRetry())]))).toBe(true)
   const other = share([encodeEntry({ cursor: '1-1', json: encodeByteText('never parsed') }, { ...delta, index: 0 })])
   expect([viewer.write(other), passed()]).toEqual([true, []])
   fill()

@@ -2,10 +2,10 @@
 
 type Panel = {
   title: string
-  /** Why one looks at it. */
+  /** The question that the panel answers. */
   about: string
   unit: string
-  /** Of 24; 6 without it. */
+  /** Columns, of 24. Default: 6. */
   width?: number
   isStacked?: true
   /** Queries, each with the name of its series. */
@@ -163,7 +163,7 @@ const rows: readonly { title: string; panels: readonly Panel[] }[] = [
     panels: [
       {
         title: 'Open streams',
-        about: 'Viewers of each API, and those whose socket is full.',
+        about: 'Tasks that streams of each API watch; streams of any kind whose socket is full.',
         unit: 'short',
         shows: [
           ['sum by (instance) (rivulet_viewers)', '{{instance}}'],

@@ -51,7 +51,7 @@ function serve(route: Partial<RouteOptions>, { burst = 100, tenantBurst = 100, i
   return app
 }
 
-const of = (access: Access) => ({ contract: route('GET /:id', { tag: 'tasks', returns: {}, doc: 'Returns the tenant', ...access }) })
+const configOf = (access: Access) => ({ contract: route('GET /:id', { tag: 'tasks', returns: {}, doc: 'Returns the tenant', ...access }) })
 
 const ask = (app: ReturnType<typeof serve>, bearer: string, url = `/${task}`) =>
   app.inject({ url, headers: { authorization: `Bearer ${bearer}` } }).then(({ statusCode }) => statusCode)
@@ -62,7 +62,7 @@ describe('a route cannot be added', () => {
   })
 
   test('that is guarded, and not in the description of the API', async () => {
-    const hidden = serve({ config: of({ scope: 'admin' }), schema: { hide: true } })
+    const hidden = serve({ config: configOf({ scope: 'admin' }), schema: { hide: true } })
     await expect(hidden.ready()).rejects.toThrow('hidden')
   })
 })
@@ -78,7 +78,7 @@ test('a scope knows whether it is guarded, and so do those inside it', async () 
 })
 
 test('a token counts for its task by capitals too, only while its key would do, and until it is revoked', async () => {
-  const app = serve({ config: of({ scope: 'tasks:read', token: 'read' }) })
+  const app = serve({ config: configOf({ scope: 'tasks:read', token: 'read' }) })
   expect(await ask(app, sign(), `/${task.toUpperCase()}`)).toBe(200)
   expect(await ask(app, sign(), `/{${task}}`)).toBe(403)
   expect(await ask(app, sign({ key: 'tasks:write' }))).toBe(403)
@@ -88,19 +88,19 @@ test('a token counts for its task by capitals too, only while its key would do, 
 })
 
 test('each key, and each task of a key’s tokens, has a rate of its own; the keys of workers have none', async () => {
-  const app = serve({ config: of({ scope: 'tasks:read', token: 'read' }) }, { burst: 2 })
+  const app = serve({ config: configOf({ scope: 'tasks:read', token: 'read' }) }, { burst: 2 })
   const token = sign()
   const replies = []
   for (const bearer of ['tasks:read', 'tasks:read', 'tasks:read', token, token, token, 'tasks:write']) replies.push(await ask(app, bearer))
   expect(replies).toEqual([200, 200, 429, 200, 200, 429, 403])
-  const internal = serve({ config: of({ scope: 'worker' }) }, { burst: 1 })
+  const internal = serve({ config: configOf({ scope: 'worker' }) }, { burst: 1 })
   for (let i = 0; i < 5; i += 1) expect(await ask(internal, 'worker')).toBe(200)
 })
 
 test('a tenant has a rate for all its keys and tokens, and the error names it', async () => {
   const rejections: string[] = []
   const app = serve(
-    { config: of({ scope: 'tasks:read', token: 'read' }) },
+    { config: configOf({ scope: 'tasks:read', token: 'read' }) },
     { tenantBurst: 2, onLimit: setting => rejections.push(setting) },
   )
   expect([await ask(app, 'tasks:read'), await ask(app, sign()), await ask(app, 'tasks:write')]).toEqual([200, 200, 429])
@@ -124,7 +124,7 @@ test.each([
   ['evil.example', 403],
   ['localhost.evil.example:4000', 403],
 ])('without keys, a request for %s gets %d', async (host, status) => {
-  const app = serve({ config: of({ scope: 'tasks:read' }) }, { isOpen: true })
+  const app = serve({ config: configOf({ scope: 'tasks:read' }) }, { isOpen: true })
   const { statusCode, body } = await app.inject({ url: '/any', headers: { host } })
   expect([statusCode, status === 200 ? body : (JSON.parse(body) as { error: RivuletError }).error.code]).toEqual([
     status,
@@ -135,7 +135,7 @@ test.each([
 test.each(['x-forwarded-host', 'forwarded', 'x-forwarded-for'])(
   '[input 44] what a caller says in %s of where it comes from is not believed',
   async name => {
-    const app = serve({ config: of({ scope: 'tasks:read' }) }, { isOpen: true })
+    const app = serve({ config: configOf({ scope: 'tasks:read' }) }, { isOpen: true })
     const said = { [name]: name === 'forwarded' ? 'for=127.0.0.1;host=localhost' : 'localhost' }
     const elsewhere = { [name]: name === 'forwarded' ? 'for=6.6.6.6;host=evil.example' : 'evil.example' }
     expect((await app.inject({ url: '/any', headers: { host: 'evil.example', ...said } })).statusCode).toBe(403)

@@ -4,7 +4,7 @@
  * error either.
  *
  * Node parses every request of a read, however many responses are outstanding, and waits forever for an unread response. Event streams have
- * their own limit (`stream/hub.ts`), because they are written past Node's response and are silent between heartbeats.
+ * their own limit (`stream/sse-writer.ts`), because they are written past Node's response and are silent between heartbeats.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'

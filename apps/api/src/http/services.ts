@@ -65,7 +65,7 @@ export type Services = {
   childTasks: ChildTasks
   vault: Vault
   hub: Hub
-  /** Of every open event stream. */
+  /** The writers of all open event streams. */
   writers: SseWriters
   feedFollowers: FeedFollowers
   metrics: Metrics

@@ -1,4 +1,4 @@
-/** What writers do by the clock, and who waits for a socket. The clock is driven by hand. */
+/** Heartbeats, stalled sockets and back pressure. The clock is driven by hand. */
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { pieceOf } from './sse-frame.ts'
 import { type SseSocket, share } from './sse-response.ts'

@@ -1,6 +1,6 @@
 /**
- * The writers of event streams. A writer is open, full or ended: that of a socket, and that of each viewer, because a viewer may be full alone, as one of
- * several on a connection.
+ * The writers of event streams. A writer is open, full or ended. Each socket has a writer. A viewer has one of its own before it, because on a connection
+ * with several tasks one viewer may wait while the socket is open. Only writers of sockets have heartbeats and a stall limit.
  *
  * The writers of sockets have one clock: viewers, other protocols, many tasks, one message, the change feed and MCP. An open socket gets heartbeats. One that is
  * full, or has ended, is cut if it takes nothing for too long.
@@ -12,7 +12,7 @@ import { heartbeatChunk, openSse, type Shared, type SseEvents, type SseResponse,
 const heartbeatSeconds = 15
 
 export class SseWriter implements SseResponse {
-  /** A stream may have heartbeats that carry something. */
+  /** The change feed sends its position with each heartbeat. */
   heartbeat: () => Shared = () => heartbeatChunk
   readonly #response: SseResponse
   #at: 'open' | 'full' | 'ended' = 'open'

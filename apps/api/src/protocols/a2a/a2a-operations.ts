@@ -4,7 +4,6 @@
  * A message with a task's id responds to what the task asks for, or is handed to the turn that runs. The id of a message is the key of its
  * request, so that a message that is sent again is the same turn.
  */
-
 import { createHash } from 'node:crypto'
 import type { ListParams, SendParams } from '@rivulet/contract/a2a'
 import {

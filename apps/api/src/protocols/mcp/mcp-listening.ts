@@ -4,7 +4,6 @@
  * The feed of a task shows that it has changed; what is sent is read from the rows, so it is what `tasks/get` returns. The stream ends, with the response to its
  * request, when all tasks have ended or this process stops. A client that leaves ends its stream and nothing else.
  */
-
 import { setTimeout as delay } from 'node:timers/promises'
 import type { RpcRequest } from '@rivulet/contract/json-rpc'
 import { backoffMs, hasEnded, untilAborted } from '@rivulet/protocol'

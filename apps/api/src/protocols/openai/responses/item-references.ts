@@ -4,7 +4,6 @@
  * An item is a function of the messages of its turn, so it is read from those and is not stored. An item of a task that the caller may not read does not
  * exist for that caller.
  */
-
 import type { LogReader } from '@rivulet/broker'
 import type { InputItem, WholeItem } from '@rivulet/contract/openai'
 import { limitNames, RivuletError, type TaskId, taskIdSchema, type WaitId, waitIdSchema } from '@rivulet/protocol'

@@ -1,3 +1,5 @@
+-- The strongest lock on the table of files comes first: to wait for it behind weaker ones would deadlock with an upload.
+DROP INDEX IF EXISTS "files_tenant_size";--> statement-breakpoint
 CREATE TABLE "file_sums" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"tenant" text DEFAULT 'default' NOT NULL,
@@ -24,8 +26,7 @@ BEGIN
 END $$;--> statement-breakpoint
 CREATE TRIGGER "sum_added_files" AFTER INSERT ON "files" REFERENCING NEW TABLE AS "changed" FOR EACH STATEMENT EXECUTE FUNCTION "sum_files"();--> statement-breakpoint
 CREATE TRIGGER "sum_removed_files" AFTER DELETE ON "files" REFERENCING OLD TABLE AS "changed" FOR EACH STATEMENT EXECUTE FUNCTION "sum_files"();--> statement-breakpoint
--- The triggers hold the table until the commit, so no file is missed and none is counted twice.
+-- The table is locked until the commit, so no file is missed and none is counted twice.
 INSERT INTO "file_sums" ("tenant", "count", "bytes") SELECT "tenant", count(*), sum("size") FROM "files" GROUP BY "tenant";--> statement-breakpoint
-DROP INDEX IF EXISTS "files_tenant_size";--> statement-breakpoint
 -- The index audit_action is in the folder concurrent, because building it in a transaction would block every change.
 SELECT 1;

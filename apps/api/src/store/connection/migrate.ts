@@ -17,7 +17,8 @@ export const migrationsFolder = fileURLToPath(new URL('../../../../../migrations
 const advisoryLock = 7_233_485_001
 const lockTimeoutMs = 1_000
 const turnMs = 100
-const lockNotAvailable = '55P03'
+/** A lock was not granted in time, or not at all because of a deadlock. */
+const blockedStates = ['55P03', '40P01']
 
 export type MigrateOptions = {
   folder?: string
@@ -55,7 +56,7 @@ async function apply(client: Client, folder: string, onBlocked: (reason: string)
     try {
       return await applyMigrations(drizzle(client), { migrationsFolder: folder })
     } catch (error) {
-      if (sqlStateOf(error) !== lockNotAvailable) throw error
+      if (!blockedStates.includes(sqlStateOf(error) ?? '')) throw error
       onBlocked('a migration waits for a table that another session has locked (see pg_stat_activity); retrying')
       await sleep(lockTimeoutMs)
     }

@@ -50,20 +50,14 @@ test('a database that is up to date stays as it is', async () => {
 
 test('a migration that waits for a table reports it, and does not block the statements behind it for longer than a second', async () => {
   const url = await createEmptyDatabase()
-  const open = async () => {
-    const client = new Client({ connectionString: url })
-    await client.connect()
-    onTestFinished(() => client.end())
-    return client
-  }
-  const [holder, other] = [await open(), await open()]
+  const [holder, other] = [await open(url), await open(url)]
   const statements = ['create table big (id int)', 'alter table big add column name text']
   await migrate(url, { folder: folderOf(statements.slice(0, 1)) })
   await holder.query('begin')
   await holder.query('select from big')
   const onBlocked = vi.fn()
   const migrated = migrate(url, { folder: folderOf(statements), onBlocked })
-  await until('the migration waits', async () => (await other.query('select from pg_locks where not granted')).rowCount)
+  await untilBlocked(other)
   await other.query('select from big')
   await until('the migration reports it', () => onBlocked.mock.calls.length > 0)
   await holder.query('commit')
@@ -71,12 +65,36 @@ test('a migration that waits for a table reports it, and does not block the stat
   await other.query('select name from big')
 })
 
+test('a migration that Postgres ends because of a deadlock starts again', async () => {
+  const url = await createEmptyDatabase()
+  // A sequence keeps its number when the transaction fails.
+  const failOnce = "do $$ begin if nextval('tries') = 1 then raise sqlstate '40P01'; end if; end $$"
+  const onBlocked = vi.fn()
+  await migrate(url, { folder: folderOf(['create sequence tries']) })
+  await migrate(url, { folder: folderOf(['create sequence tries', failOnce]), onBlocked })
+  expect(onBlocked).toHaveBeenCalledOnce()
+})
+
+test('files are summed while an upload has read them and adds one, without a deadlock', async () => {
+  const url = await createEmptyDatabase()
+  const [migrator, upload, other] = [await open(url), await open(url), await open(url)]
+  for (const file of files().filter(name => name < '0040')) await migrator.query(readFileSync(join(folder, file), 'utf8'))
+  await migrator.query('create index files_tenant_size on files (tenant, size)')
+  await upload.query('begin')
+  await upload.query('select from files')
+  const add = async () => {
+    await untilBlocked(other)
+    await upload.query('lock table files in row exclusive mode')
+    await upload.query('commit')
+  }
+  await Promise.all([migrator.query(readFileSync(join(folder, '0040_file_sums.sql'), 'utf8')), add()])
+  expect((await other.query('select tenant from file_sums')).rows).toEqual([])
+})
+
 test('every index of the schema is in the database and valid, also one that a process began to build and left', async () => {
   const url = await createEmptyDatabase()
   await migrate(url)
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  onTestFinished(() => client.end())
+  const client = await open(url)
   const validIndexes = async () => {
     const { rows } = await client.query<{ name: string }>('select indexrelid::regclass::text as name from pg_index where indisvalid')
     return new Set(rows.map(({ name }) => name))
@@ -128,9 +146,7 @@ test('migrations from 0027 on change messages, turns and tasks only in the catal
 
 test('worker keys from before there were any limits: those of the default tenant work for all, those of another for it alone', async () => {
   const url = await createEmptyDatabase()
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  onTestFinished(() => client.end())
+  const client = await open(url)
   for (const file of files().filter(name => name < '0006')) await client.query(readFileSync(join(folder, file), 'utf8'))
   const keys = [
     ...[
@@ -147,6 +163,21 @@ test('worker keys from before there were any limits: those of the default tenant
   const { rows } = await client.query('select id, all_tenants, agents from keys order by id')
   expect(rows).toEqual(['a', 'b', 'c', 'd'].map(id => ({ id, all_tenants: id === 'a' || id === 'd', agents: null })))
 })
+
+async function open(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  return client
+}
+
+async function untilBlocked(observer: Client): Promise<void> {
+  const inDatabase = 'database = (select oid from pg_database where datname = current_database())'
+  await until('a statement waits for a lock', async () => {
+    const { rowCount } = await observer.query(`select from pg_locks where not granted and ${inDatabase}`)
+    return rowCount
+  })
+}
 
 /** A folder with these migrations. */
 function folderOf(statements: string[]): string {

@@ -268,6 +268,21 @@ class Turns(unittest.IsolatedAsyncioTestCase):
             end = await RunningTurn(counting, claim_of("counting", budget=budget), calls).run()
             self.assertEqual((budget, len(calls.of("step")), end), (budget, stored, "completed" if stored == 3 else "failed"))
 
+    async def test_a_replayed_step_counts_the_usage_of_the_steps_in_it(self):
+        @agent("nested")
+        async def nested(turn):
+            async def middle():
+                await turn.step("inner", lambda: turn.usage({"totalTokens": 1_000}))
+
+            await turn.step("outer", middle)
+
+        stored: list = []
+        for _ in ("none is stored", "the inner one is stored", "both are stored"):
+            calls = RecordingCalls()
+            await RunningTurn(nested, claim_of("nested", steps=stored), calls).run()
+            self.assertEqual(calls.of("finish")[0].get("usage"), {"totalTokens": 1_000})
+            stored = [*stored, *[body for body in calls.of("step")][:1]]
+
     async def test_a_used_budget_ends_the_turn_before_its_next_step(self):
         @agent("costly")
         async def costly(turn):

@@ -54,9 +54,7 @@ class Steps:
         if own is None:
             return False
         own.records.append(record)
-        for step in _around(own):
-            for name, tokens in record["usage"].items():
-                step.usage[name] = step.usage.get(name, 0) + tokens
+        _count(record["usage"])
         return True
 
     async def run(self, name: str, work: Callable[[], Awaitable[T] | T]) -> T:
@@ -97,7 +95,8 @@ class Steps:
             "durationMs": round((time.monotonic() - began) * 1000),
             **({"result": result} if result is not None else {}),
             **({"changes": own.changes} if own.changes else {}),
-            **({"records": own.records, "usage": own.usage} if own.records else {}),
+            **({"records": own.records} if own.records else {}),
+            **({"usage": own.usage} if own.usage else {}),
         }
         stored = await self._turn._calls.post("step", body)
         self._turn._budget.learn(stored)
@@ -106,6 +105,7 @@ class Steps:
 
     async def _replay(self, memory: dict[str, Any]) -> Any:
         self._turn._budget.count(memory.get("usage", {}))
+        _count(memory.get("usage", {}))
         for change in memory.get("changes", []):
             await self._turn.state._change(change)
         for message in memory.get("messages", []):
@@ -115,6 +115,13 @@ class Steps:
             await self._turn._write(start(index, message["content"], message.get("metadata"), None if author == "agent" else author))
             await self._turn._write(done(index, **how), is_repeated=True)
         return memory.get("result")
+
+
+def _count(used: dict[str, float]) -> None:
+    """In each step that runs, because a step that is replayed does not reach those in it."""
+    for step in _around(current_step.get()):
+        for name, tokens in used.items():
+            step.usage[name] = step.usage.get(name, 0) + tokens
 
 
 def _around(step: Step | None) -> Iterable[Step]:

@@ -153,6 +153,32 @@ class Turns(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await ran, "completed")
         self.assertEqual(got, ["accept"])
 
+    async def test_a_question_that_is_given_up_leaves_the_others_and_does_not_park_the_turn(self):
+        gate = asyncio.Event()
+        ended = []
+
+        @agent("impatient")
+        async def impatient(turn):
+            async def question(name):
+                await turn.ask(name, "May I?")
+                ended.append(name)
+
+            given_up, kept = asyncio.create_task(question("a")), asyncio.create_task(question("b"))
+            step = asyncio.create_task(turn.step("long", gate.wait))
+            await until(lambda: turn._waits.waiting == 2)
+            given_up.cancel()
+            await asyncio.wait({given_up})
+            calls.answers["b"] = {"name": "b", "status": "answered", "answer": {"action": "accept"}}
+            turn._waits.answered()
+            await kept
+            gate.set()
+            await step
+            await asyncio.sleep(0.05)
+
+        calls = RecordingCalls()
+        running = RunningTurn(impatient, claim_of("impatient"), calls)
+        self.assertEqual((await running.run(), ended, calls.of("park")), ("completed", ["b"], []))
+
     async def test_a_turn_parks_when_the_last_of_its_questions_is_open(self):
         gate = asyncio.Event()
 

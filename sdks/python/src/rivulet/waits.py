@@ -43,6 +43,7 @@ class Waits:
         # How many open waits keep a turn that cannot park: its heartbeat asks for their answers.
         self.waiting = 0
         self._parking: asyncio.Task[None] | None = None
+        self._awaiting = 0
 
     async def ask(self, wanted: dict[str, Any], on_expire: str) -> Answer:
         [wait] = await self._open([wanted], "ask", "waits")
@@ -106,10 +107,23 @@ class Waits:
             self._turn._changed.set()
         self._waits.update({wait["name"]: wait for wait in waits})
         while any(wait["name"] in names and wait["status"] == "open" for wait in self._waits.values()):
-            if self._parking is None or self._parking.done():
-                self._parking = asyncio.create_task(self._park())
-            await self._parking
+            await self._parked()
         return [self._waits[name] for name in names if name in self._waits]
+
+    async def _parked(self) -> None:
+        """All questions share the parking. It ends with the last of them, and not with one that is canceled."""
+        if self._parking is None or self._parking.done():
+            self._parking = asyncio.create_task(self._park())
+        parking = self._parking
+        self._awaiting += 1
+        try:
+            await asyncio.wait({parking})
+        finally:
+            self._awaiting -= 1
+            if self._awaiting == 0 and not parking.done():
+                parking.cancel()
+                self._parking = None
+        parking.result()
 
     async def _asked(self, wanted: list[dict[str, Any]], call: str, field_name: str) -> list[dict[str, Any]]:
         while True:

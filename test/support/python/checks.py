@@ -3,7 +3,11 @@ import asyncio
 import contextlib
 import http.server
 import json
+import pathlib
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import unittest
 import uuid
@@ -350,6 +354,15 @@ class Workers(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(worker._calls.of("release")[0]["claim"], second["claim"])
         beating.cancel()
 
+    async def test_two_agents_of_one_name_are_refused(self):
+        def desk():
+            return agent("desk")(lambda turn: None)
+
+        one = desk()
+        Worker([one, one])
+        with self.assertRaisesRegex(RivuletError, "Two agents are named desk"):
+            Worker([one, desk()])
+
     async def test_each_claim_has_an_id_that_its_turns_share(self):
         begun = []
 
@@ -388,6 +401,32 @@ class Workers(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(RivuletError):
                 await worker.run()
             self.assertEqual((call, len(worker._calls.of("release"))), (call, 1))
+
+
+class Files(unittest.TestCase):
+    def refusal_of(self, *names, **files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                pathlib.Path(folder, f"{name}.py").write_text(content)
+            command = [sys.executable, "-m", "rivulet", *(f"{name}.py" for name in names)]
+            ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+            self.assertEqual(ended.returncode, 78)
+            return ended.stderr.strip()
+
+    desk = 'from rivulet import agent\n\n@agent("desk")\nasync def desk(turn):\n    pass\n'
+
+    def test_two_agents_of_one_name_are_refused(self):
+        self.assertEqual(self.refusal_of("a", "b", a=self.desk, b=self.desk), "Two agents are named desk")
+
+    def test_a_file_that_is_named_and_imported_runs_once(self):
+        for names in (("a", "b", "empty"), ("b", "a", "empty")):
+            refusal = self.refusal_of(*names, a="from b import desk\n", b=self.desk, empty="")
+            self.assertRegex(refusal, "^empty.py has no agent")
+
+    def test_a_syntax_error_of_an_imported_file_is_placed_at_its_import(self):
+        refusal = self.refusal_of("a", a="import helper\n", helper="\n\nthis is no Python\n")
+        self.assertRegex(refusal, r"^a.py:1 cannot be loaded: SyntaxError: .*helper.py, line 3")
+        self.assertRegex(self.refusal_of("helper", helper="\n\nthis is no Python\n"), "^helper.py:3 cannot be loaded")
 
 
 class Clients(unittest.IsolatedAsyncioTestCase):

@@ -8,10 +8,12 @@ import signal
 import sys
 import threading
 import traceback
+import types
 from typing import Any
 
 from .agent import Agent
-from .worker import run
+from .errors import RivuletError
+from .worker import agents_by_name, run
 
 # What the command line of Rivulet takes for files that cannot work until they change.
 unusable = 78
@@ -21,15 +23,27 @@ def agents_in(file: str) -> list[Agent]:
     """Agents that a file has imported from another one are among them, as in TypeScript."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     try:
-        found = runpy.run_path(file, run_name="agents")
+        found = load(file)
     except Exception as error:
         place = next((frame for frame in reversed(traceback.extract_tb(error.__traceback__)) if frame.filename == file), None)
-        line = error.lineno if isinstance(error, SyntaxError) else place and place.lineno
+        line = error.lineno if isinstance(error, SyntaxError) and error.filename == file else place and place.lineno
         sys.exit(refusal(f"{file}{f':{line}' if line else ''} cannot be loaded: {type(error).__name__}: {error}"))
     agents = [value for value in found.values() if isinstance(value, Agent)]
     if not agents:
         sys.exit(refusal(f'{file} has no agent: write @agent("name") above an async function'))
     return agents
+
+
+def load(file: str) -> dict[str, Any]:
+    """A file that is both named and imported runs once, so that its agents are the same objects."""
+    path = os.path.abspath(file)
+    for module in list(sys.modules.values()):
+        if os.path.abspath(getattr(module, "__file__", None) or "") == path:
+            return vars(module)
+    module = types.ModuleType(os.path.splitext(os.path.basename(file))[0])
+    vars(module).update(runpy.run_path(file, run_name="agents"), __name__=module.__name__, __file__=path)
+    sys.modules.setdefault(module.__name__, module)
+    return vars(module)
 
 
 def refusal(reason: str) -> int:
@@ -53,7 +67,10 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     parser.add_argument("--stop-with-stdin", action="store_true", help="end when stdin is closed")
     arguments = parser.parse_args()
-    agents = {id(agent): agent for file in arguments.files for agent in agents_in(file)}
+    try:
+        agents = agents_by_name(agent for file in arguments.files for agent in agents_in(file))
+    except RivuletError as error:
+        sys.exit(refusal(str(error)))
     if arguments.stop_with_stdin:
         stop_with_stdin()
     options: dict[str, Any] = {}

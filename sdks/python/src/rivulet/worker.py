@@ -8,7 +8,7 @@ import os
 import signal
 import time
 import uuid
-from typing import Any
+from typing import Any, Iterable
 
 from .agent import Agent, RunningTurn, logger
 from .errors import RivuletError
@@ -45,6 +45,14 @@ def headers_of(turn: dict[str, Any]) -> dict[str, str]:
     return {"x-turn-id": turn["turn"], "x-claim-id": turn["claim"]}
 
 
+def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
+    named: dict[str, Agent] = {}
+    for one in agents:
+        if named.setdefault(one.name, one) is not one:
+            raise RivuletError("validation_failed", f"Two agents are named {one.name}")
+    return named
+
+
 class Worker:
     def __init__(
         self,
@@ -57,7 +65,7 @@ class Worker:
         version: str | None = None,
     ) -> None:
         self.id = str(uuid.uuid4())
-        self._agents = {one.name: one for one in agents}
+        self._agents = agents_by_name(agents)
         base = url or os.environ.get("RIVULET_URL", "http://127.0.0.1:4000")
         self._http = Http(base, key or os.environ.get("RIVULET_WORKER_KEY"), on_retry=self._log_retry)
         self._calls = ApiCalls(self._http)

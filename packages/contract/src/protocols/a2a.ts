@@ -105,7 +105,15 @@ function isState(text: string): text is TaskState {
 const tag = 'a2a'
 const reading = { tag, scope: 'tasks:read', hasNoHead: true } as const
 const writing = { tag, scope: 'tasks:write' } as const
-const sending = ['task_not_found', 'unknown_agent', 'too_many_turns', 'quota_exceeded', 'too_many_streams', 'overloaded'] as const
+const sending = [
+  'task_not_found',
+  'not_found',
+  'unknown_agent',
+  'too_many_turns',
+  'quota_exceeded',
+  'too_many_streams',
+  'overloaded',
+] as const
 const ofAgent = z.object({ agent: agentNameSchema })
 /** `<id>`, `<id>:cancel` or `<id>:subscribe`. */
 const ofTask = ofAgent.extend({ task: z.string().max(100) })
@@ -171,7 +179,7 @@ export const listAgentTasks = route('GET /a2a/:agent/tasks', {
   params: ofAgent,
   query: listParams,
   returns: { 200: object },
-  errors: ['task_not_found', 'overloaded'],
+  errors: ['task_not_found', 'not_found', 'overloaded'],
   doc: 'Lists the tasks of an agent',
   note: 'Its fields: `tasks`, `nextPageToken`, `pageSize`, `totalSize`',
 })
@@ -186,7 +194,7 @@ export const getAgentTask = route('GET /a2a/:agent/tasks/:task', {
       .optional(),
   }),
   returns: { 200: object },
-  errors: ['task_not_found', 'too_many_streams', 'overloaded'],
+  errors: ['task_not_found', 'not_found', 'too_many_streams', 'overloaded'],
   doc: 'Returns a task, or the events of `<id>:subscribe`',
 })
 
@@ -196,6 +204,6 @@ export const changeAgentTask = route('POST /a2a/:agent/tasks/:task', {
   body: anyObject.nullish(),
   returns: { 200: object },
   audited: 'task.canceled',
-  errors: ['task_not_found', 'too_many_streams', 'overloaded'],
+  errors: ['task_not_found', 'not_found', 'too_many_streams', 'overloaded'],
   doc: 'Cancels the task of `<id>:cancel`, or streams that of `<id>:subscribe`',
 })

@@ -80,7 +80,7 @@ export const watchThread = route('GET /ag-ui/:agent/threads/:thread', {
   hasNoHead: true,
   params: ofThread,
   returns: { 200: stream },
-  errors: ['task_not_found', 'bad_cursor', 'too_many_streams', 'overloaded'],
+  errors: ['task_not_found', 'not_found', 'bad_cursor', 'too_many_streams', 'overloaded'],
   doc: 'Streams the run that a thread has, after `Last-Event-ID` if it is set',
 })
 
@@ -90,6 +90,6 @@ export const cancelThread = route('POST /ag-ui/:agent/threads/:thread/cancel', {
   body: z.looseObject({}).nullish(),
   returns: { 200: z.object({ threadId: z.string() }) },
   audited: 'task.canceled',
-  errors: ['task_not_found'],
+  errors: ['task_not_found', 'not_found'],
   doc: 'Cancels what a thread does',
 })

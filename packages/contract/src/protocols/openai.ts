@@ -210,6 +210,6 @@ export const getModel = route('GET /openai/v1/models/:model', {
   ...reading,
   params: z.object({ model: z.string() }),
   returns: { 200: model },
-  errors: ['model_not_found'],
+  errors: ['model_not_found', 'not_found'],
   doc: 'Returns an agent',
 })

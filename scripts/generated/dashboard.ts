@@ -2,7 +2,7 @@
 
 type Panel = {
   title: string
-  /** The question that the panel answers. */
+  /** The question behind the panel. */
   about: string
   unit: string
   /** Columns, of 24. Default: 6. */

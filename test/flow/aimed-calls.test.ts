@@ -53,7 +53,16 @@ beforeAll(async () => {
   limitedAdmin = await keyOf({ tenant: 'acme', scopes: [...tasks, 'admin'], agents: ['echo'] })
   writer = await keyOf({ tenant: 'acme', scopes: ['tasks:write'] })
   kept = new Owned(owner)
-  await Promise.all([kept.asking(), kept.ended(), kept.file(), kept.schedule(), kept.webhook(), kept.key(), kept.settings()])
+  await Promise.all([
+    kept.asking(),
+    kept.ended(),
+    kept.file(),
+    kept.namedFile(),
+    kept.schedule(),
+    kept.webhook(),
+    kept.key(),
+    kept.settings(),
+  ])
   for (const task of await Promise.all([kept.asking(), kept.ended()]))
     for (const right of rights) tokens.set(`${task.id} ${right}`, await kept.token(task.id, [right]))
   before = await until('nothing changes by itself', async () => {

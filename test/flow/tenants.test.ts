@@ -35,7 +35,8 @@ const wantedChild = { name: 'one', agent: 'echo', detached: false, onParentEnd: 
 /** An agent of `acme` alone, without a worker. */
 const idle = 'idle'
 const hook = { url: 'https://example.com/hook', events: ['turn.finished'], agent: 'echo' }
-const chat = { model: 'echo', messages: [{ role: 'user', content: 'hi' }] }
+const greeting = { role: 'user', content: 'hi' }
+const chat = { model: 'echo', messages: [greeting] }
 const run = { threadId: 'a-thread', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'hi' }], tools: [], context: [] }
 const message = messageOf('m')
 const rpc = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: message }
@@ -43,6 +44,10 @@ const samples: Record<string, Sample> = {
   'POST /openai/v1/responses': { body: { model: 'echo', input: 'hello', background: true } },
   'POST /openai/v1/responses/{id}/cancel': { body: {} },
   'POST /openai/v1/chat/completions': { body: chat, reads: true },
+  'POST /openai/v1/conversations': { body: { items: [greeting] } },
+  'POST /openai/v1/conversations/{id}': { body: { metadata: { a: 'b' } } },
+  'POST /openai/v1/conversations/{id}/items': { body: { items: [greeting] } },
+  'POST /openai/v1/files': { body: formOf('bytes') },
   'POST /ag-ui/{agent}': { body: run, reads: true },
   'POST /ag-ui/{agent}/threads/{thread}/cancel': { body: {} },
   'GET /.well-known/agent-card.json': { status: 404 },
@@ -119,6 +124,12 @@ const rows = Object.fromEntries(
   }),
 )
 
+function formOf(text: string): FormData {
+  const form = new FormData()
+  form.set('file', new File([text], 'bytes.txt'))
+  return form
+}
+
 function messageOf(messageId: string) {
   return { message: { messageId, role: 'ROLE_USER', parts: [{ text: 'hi' }] } }
 }
@@ -190,6 +201,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
     '{delivery}': id,
     '{wait}': id,
     '{model}': 'echo',
+    '{item}': `msg_${id}.0.0`,
     '{thread}': id,
     '{task}': method === 'POST' ? `${id}:cancel` : id,
     '{name}': idle,
@@ -200,10 +212,10 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
     method,
     headers: {
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(body !== undefined && !(body instanceof FormData) && { 'content-type': 'application/json' }),
       ...rows[route]?.headers,
     },
-    ...(body !== undefined && { body: JSON.stringify(body).replaceAll('{id}', id) }),
+    ...(body !== undefined && { body: body instanceof FormData ? body : JSON.stringify(body).replaceAll('{id}', id) }),
     signal: leaving.signal,
   })
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.ok
@@ -223,6 +235,12 @@ async function newTask(key = own.key): Promise<string> {
   expect(turn.status).toBe('completed')
   await addWait(task.id)
   return task.id
+}
+
+/** Without a response: its items may still change. */
+async function newConversation(key = own.key): Promise<string> {
+  const body = { agent: 'echo', start: false, history: [{ author: 'user', content: { type: 'text', text: 'hi' } }] }
+  return JSON.parse((await ask('POST /v1/tasks', { key, body })).body).task.id
 }
 
 /** A task whose turn can be canceled. */
@@ -275,6 +293,7 @@ async function taskFor(route: string, key?: string): Promise<string> {
 async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/agents/{name}') || route.includes('/limits/{agent}')) await addAgents(key === root ? 'default' : 'acme')
   if (route.includes('/responses/')) return `${await taskFor(route, key)}.1.1`
+  if (route.includes('/conversations/')) return newConversation(key)
   if (route.includes('{thread}')) return taskFor(route, key)
   if (route.includes('{task}')) return turnOf(await (route.startsWith('POST') ? waitingTask(key) : taskFor(route, key)))
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
@@ -409,7 +428,8 @@ describe.each(guarded)('%s', (route, { scope, rights: enough, also, body, reads,
     const isRejected = (reply.status >= 400 && reply.status < 500) || reply.body.startsWith('{"jsonrpc":"2.0","id":1,"error":')
     // The host has a card for each key that is limited to one agent.
     const isAllowed = reply.status === (route === 'GET /.well-known/agent-card.json' ? 200 : status)
-    const isList = isAllowed && !route.includes('{') && (scope === 'tasks:read' || /files|mcp/.test(route))
+    // What it creates is about no agent, or about its own.
+    const isList = isAllowed && !route.includes('{') && (scope === 'tasks:read' || /files|mcp|conversations/.test(route))
     expect([reply.status, isRejected || isList]).toEqual([reply.status, true])
     // A rejection may repeat the id that the caller sent.
     expect(reply.body).not.toMatch(isRejected ? /echo|idle/ : RegExp(`echo|idle|${id}`))
@@ -608,6 +628,19 @@ describe.each(guarded.filter(([route]) => route.includes('{thread}')))('%s', (ro
   })
 })
 
+describe.each(guarded.filter(([route]) => route.includes('/conversations/{id}')))('%s', (route, { body }) => {
+  test('[input 32] responds to another tenant as if the conversation did not exist', async () => {
+    const id = await newConversation()
+    const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
+    expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    expect((await ask('GET /openai/v1/conversations/{id}', { id, key: own.key })).status).toBe(200)
+    const next = { model: 'echo', input: 'more', background: true, conversation: id }
+    expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: other.key }))).toEqual([404, 'task_not_found'])
+    expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: strange.key }))).toEqual([404, 'task_not_found'])
+  })
+})
+
 describe.each(guarded.filter(([route]) => route.includes('/responses/{id}')))('%s', (route, { body }) => {
   test('[input 32] responds to another tenant as if the response did not exist', async () => {
     const id = `${kept}.1.1`
@@ -682,6 +715,7 @@ const unrecorded = [
     'POST /v1/tasks/{id}/turns',
     'POST /openai/v1/responses',
     'POST /openai/v1/chat/completions',
+    'POST /openai/v1/conversations',
     'POST /ag-ui/{agent}',
   ],
   ...['POST /a2a/{agent}', 'POST /a2a/{agent}/message:send', 'POST /a2a/{agent}/message:stream', 'POST /mcp', 'POST /v1/events'],

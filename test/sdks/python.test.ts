@@ -64,6 +64,11 @@ describe.skipIf(!hasSdk)('the SDK for Python', () => {
     expect(await run('cancel_and_delete')).toEqual({ status: 'cancelled', after: 404 })
   })
 
+  test('has files and conversations', async () => {
+    expect(await run('files')).toEqual({ filename: 'one.txt', isListed: true, content: 'one', deleted: true })
+    expect(await run('conversations')).toEqual({ texts: ['one', 'two'], metadata: { c: 'd' }, deleted: true })
+  })
+
   async function run(call: string): Promise<unknown> {
     const { stdout } = await promisify(execFile)(python, [script, call, `${platform.urls[0]}/openai/v1`, 'slow'])
     return JSON.parse(stdout)

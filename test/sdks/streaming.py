@@ -1,4 +1,4 @@
-"""OpenAI's SDK for Python, unmodified, with Rivulet as its base URL. Prints one line of JSON: what the call that its first argument names has received."""
+"""OpenAI's SDK for Python, unmodified, with Rivulet as its base URL. Prints one line of JSON: what the function that its first argument names has received."""
 
 import json
 import sys
@@ -32,5 +32,21 @@ def cancel_and_delete():
         return {"status": status, "after": getattr(error, "status_code", repr(error))}
 
 
-calls = {"stream_response": stream_response, "stream_chat": stream_chat, "cancel_and_delete": cancel_and_delete}
-print(json.dumps(calls[call]()))
+def files():
+    created = client.files.create(file=("one.txt", b"one"), purpose="user_data")
+    listed = [file.id for file in client.files.list(order="desc", limit=1)][:1]
+    content = client.files.content(created.id).read().decode()
+    return {"filename": created.filename, "isListed": listed == [created.id], "content": content, "deleted": client.files.delete(created.id).deleted}
+
+
+def conversations():
+    created = client.conversations.create(metadata={"a": "b"}, items=[{"role": "user", "content": "one"}])
+    client.conversations.items.create(created.id, items=[{"role": "assistant", "content": "two"}])
+    client.conversations.update(created.id, metadata={"c": "d"})
+    items = client.conversations.items.list(created.id, order="asc", limit=1)
+    texts = [item.content[0].text for item in items]
+    metadata = client.conversations.retrieve(created.id).metadata
+    return {"texts": texts, "metadata": metadata, "deleted": client.conversations.delete(created.id).deleted}
+
+
+print(json.dumps(globals()[call]()))

@@ -32,6 +32,12 @@ const ofEnded = (suffix: string, body?: unknown) => async (owned: Owned) => ({
   path: `/v1/tasks/${(await owned.ended()).id}${suffix}`,
   body,
 })
+const ofConversation =
+  (suffix = '', body?: unknown) =>
+  async (owned: Owned) => ({
+    path: `/openai/v1/conversations/${(await owned.ended()).id}${suffix}`,
+    body,
+  })
 const ofSchedule = (suffix: string) => async (owned: Owned) => ({ path: `/v1/schedules/${await owned.schedule()}${suffix}` })
 const ofWebhook = (suffix: string, body?: unknown) => async (owned: Owned) => ({
   path: `/v1/webhooks/${await owned.webhook()}${suffix}`,
@@ -224,6 +230,29 @@ const ofOpenAi: Record<string, AimedCall> = {
     const messages = [{ role: 'tool', tool_call_id: `call_${id}.${wait}`, content: '{"action":"accept"}' }]
     return { path: '/openai/v1/chat/completions', body: { model: 'scripted', messages } }
   }, reads),
+  'POST /openai/v1/conversations': quiet(() => ({ path: '/openai/v1/conversations', body: {} })),
+  'POST /openai/v1/conversations with an item of another': quiet(async owned => ({
+    path: '/openai/v1/conversations',
+    body: { items: [{ type: 'item_reference', id: await owned.openAiItem() }] },
+  })),
+  'GET /openai/v1/conversations/{id}': shown(ofConversation()),
+  'POST /openai/v1/conversations/{id}': quiet(ofConversation('', { metadata: { mark: 'another' } })),
+  'DELETE /openai/v1/conversations/{id}': quiet(ofConversation()),
+  'POST /openai/v1/conversations/{id}/items': quiet(ofConversation('/items', { items: [{ role: 'user', content: 'x' }] })),
+  'GET /openai/v1/conversations/{id}/items': shown(ofConversation('/items')),
+  'GET /openai/v1/conversations/{id}/items/{item}': shown(async owned => {
+    const { id } = await owned.ended()
+    return { path: `/openai/v1/conversations/${id}/items/msg_${id}.0.0` }
+  }),
+  'DELETE /openai/v1/conversations/{id}/items/{item}': quiet(async owned => {
+    const { id } = await owned.ended()
+    return { path: `/openai/v1/conversations/${id}/items/msg_${id}.0.0` }
+  }),
+  'POST /openai/v1/files': quiet(() => ({ path: '/openai/v1/files', body: 'x' })),
+  'GET /openai/v1/files': shown(listed('/openai/v1/files')),
+  'GET /openai/v1/files/{id}': shown(async owned => ({ path: `/openai/v1/files/${await owned.namedFile()}` })),
+  'GET /openai/v1/files/{id}/content': shown(async owned => ({ path: `/openai/v1/files/${(await owned.asking()).file}/content` })),
+  'DELETE /openai/v1/files/{id}': quiet(async owned => ({ path: `/openai/v1/files/${await owned.namedFile()}` })),
   'GET /openai/v1/models': shown(settings('/openai/v1/models')),
   'GET /openai/v1/models/{model}': shown(settings(`/openai/v1/models/${idleAgent}`)),
 }

@@ -45,6 +45,16 @@ export class Owned {
     return this.#once('file', () => this.#newFile())
   }
 
+  /** A task refers to it. The other files have no names, because a call that refers to a file gets its name. */
+  namedFile(): Promise<string> {
+    return this.#once('named file', async () => {
+      const file = await this.#newFile({ 'x-filename': `${mark}.txt` })
+      const history = [{ author: 'user', content: { type: 'media', mimeType: 'text/plain', file } }]
+      await this.#call('POST', '/v1/tasks', { agent: 'scripted', start: false, history })
+      return file
+    })
+  }
+
   schedule(): Promise<string> {
     return this.#once('schedule', async () => {
       const body = {
@@ -137,14 +147,14 @@ export class Owned {
     return { id: task.id, name, turn: turn.id, wait, file }
   }
 
-  async #newFile(): Promise<string> {
-    const { file } = await this.#call<{ file: { id: string } }>('POST', '/v1/files', mark)
+  async #newFile(headers: Record<string, string> = {}): Promise<string> {
+    const { file } = await this.#call<{ file: { id: string } }>('POST', '/v1/files', mark, headers)
     return file.id
   }
 
-  async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async #call<T>(method: string, path: string, body?: unknown, more: Record<string, string> = {}): Promise<T> {
     const json = body !== undefined && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
-    const headers = { ...(json ? json.headers : {}), authorization: `Bearer ${this.owner.key}` }
+    const headers = { ...(json ? json.headers : {}), ...more, authorization: `Bearer ${this.owner.key}` }
     const reply: Reply<T> = await createClient(() => this.owner.url).send<T>(method, path, { ...json, headers })
     if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
     return reply.body

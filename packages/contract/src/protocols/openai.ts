@@ -3,12 +3,13 @@
  * something that an agent does not do is refused, so that nothing is silently done otherwise. What an agent may do with a request is passed
  * to it as `params`.
  */
-import { fileNameSchema, jsonObjectSchema, jsonSchema } from '@rivulet/protocol'
+import { fileIdSchema, fileNameSchema, jsonObjectSchema, jsonSchema, maxHistoryMessages } from '@rivulet/protocol'
 import { z } from 'zod'
 import { type OtherContent, route } from '../route.ts'
 
-const imagePart = z.object({ type: z.literal('input_image'), image_url: z.string() })
-const fileFields = { file_data: z.string().optional(), filename: fileNameSchema.optional() }
+const fileId = fileIdSchema.nullish()
+const imagePart = z.object({ type: z.literal('input_image'), image_url: z.string().nullish(), file_id: fileId })
+const fileFields = { file_data: z.string().optional(), filename: fileNameSchema.optional(), file_id: fileId }
 const filePart = z.object({ type: z.literal('input_file'), ...fileFields, file_url: z.string().optional() })
 const textPart = z.object({ type: z.enum(['input_text', 'output_text', 'text']), text: z.string() })
 const refusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
@@ -212,4 +213,151 @@ export const getModel = route('GET /openai/v1/models/:model', {
   returns: { 200: model },
   errors: ['model_not_found', 'not_found'],
   doc: 'Returns an agent',
+})
+
+const ofConversation = z.object({ id: z.string().max(100) })
+const ofItem = ofConversation.extend({ item: z.string().max(200) })
+const items = z.array(inputItemSchema).max(maxHistoryMessages)
+const anyList = z.looseObject({ object: z.literal('list') })
+const order = z.enum(['asc', 'desc']).default('desc')
+
+export const createConversation = route('POST /openai/v1/conversations', {
+  ...writing,
+  addsWork: true,
+  body: z.object({ metadata, items: items.nullish() }).nullish(),
+  returns: { 200: anyObject },
+  idempotencyKey: 'kept',
+  errors: ['unknown_agent', 'quota_exceeded'],
+  doc: 'Creates a conversation, as a task without a turn',
+})
+
+export const getConversation = route('GET /openai/v1/conversations/:id', {
+  ...reading,
+  params: ofConversation,
+  returns: { 200: anyObject },
+  errors: ['task_not_found'],
+  doc: 'Returns a conversation',
+})
+
+export const updateConversation = route('POST /openai/v1/conversations/:id', {
+  ...writing,
+  params: ofConversation,
+  body: z.object({ metadata }),
+  returns: { 200: anyObject },
+  audited: 'task.changed',
+  errors: ['task_not_found'],
+  doc: 'Replaces the metadata of a conversation',
+})
+
+export const deleteConversation = route('DELETE /openai/v1/conversations/:id', {
+  ...writing,
+  params: ofConversation,
+  returns: { 200: anyObject.extend({ deleted: z.literal(true) }) },
+  audited: 'task.deleted',
+  errors: ['task_not_found', 'task_busy'],
+  doc: 'Deletes a conversation that no agent is working on',
+})
+
+export const createConversationItems = route('POST /openai/v1/conversations/:id/items', {
+  ...writing,
+  params: ofConversation,
+  body: z.object({ items: items.min(1) }),
+  returns: { 200: anyList },
+  idempotencyKey: 'kept',
+  audited: 'task.changed',
+  errors: ['task_not_found'],
+  doc: 'Adds items to a conversation that has no response',
+})
+
+export const listConversationItems = route('GET /openai/v1/conversations/:id/items', {
+  ...reading,
+  params: ofConversation,
+  query: z.object({ after: z.string().max(200).optional(), limit: z.coerce.number().int().min(1).max(100).default(20), order }),
+  returns: { 200: anyList },
+  errors: ['task_not_found', 'not_found'],
+  doc: 'Lists the items of a conversation, newest first',
+})
+
+export const getConversationItem = route('GET /openai/v1/conversations/:id/items/:item', {
+  ...reading,
+  params: ofItem,
+  returns: { 200: z.looseObject({ id: z.string() }) },
+  errors: ['task_not_found', 'not_found'],
+  doc: 'Returns an item of a conversation',
+})
+
+export const deleteConversationItem = route('DELETE /openai/v1/conversations/:id/items/:item', {
+  ...writing,
+  params: ofItem,
+  returns: { 200: anyObject },
+  audited: 'task.changed',
+  errors: ['task_not_found', 'not_found'],
+  doc: 'Deletes the last item of a conversation that has no response, and returns the conversation',
+})
+
+const ofFile = z.object({ id: fileIdSchema })
+
+/** An upload may name any of these purposes; every file has the one below. */
+export const filePurposes = ['user_data', 'assistants', 'vision'] as const
+export const filePurpose = 'user_data'
+
+const openAiFile = z.object({
+  id: fileIdSchema,
+  object: z.literal('file'),
+  bytes: z.int(),
+  created_at: z.int(),
+  filename: z.string(),
+  purpose: z.literal(filePurpose),
+  status: z.literal('processed'),
+})
+
+export const createOpenAiFile = route('POST /openai/v1/files', {
+  ...writing,
+  echoes: 200,
+  consumes: ['multipart/form-data'],
+  body: z.any(),
+  returns: { 200: openAiFile },
+  idempotencyKey: 'kept',
+  audited: 'file.created',
+  errors: ['request_timeout', 'quota_exceeded', 'overloaded'],
+  doc: 'Stores the file of a form',
+})
+
+export const listOpenAiFiles = route('GET /openai/v1/files', {
+  ...reading,
+  query: z.object({
+    after: fileIdSchema.optional(),
+    limit: z.coerce.number().int().min(1).max(10_000).default(1_000),
+    order,
+    purpose: z.string().optional(),
+  }),
+  returns: { 200: anyList },
+  doc: 'Lists the files, newest first',
+})
+
+export const getOpenAiFile = route('GET /openai/v1/files/:id', {
+  ...reading,
+  hasNoHead: true,
+  params: ofFile,
+  returns: { 200: openAiFile },
+  errors: ['not_found'],
+  doc: 'Returns what is known of a file',
+})
+
+export const getOpenAiFileContent = route('GET /openai/v1/files/:id/content', {
+  ...reading,
+  hasNoHead: true,
+  params: ofFile,
+  returns: { 200: z.any().describe('Its bytes'), 206: z.any().describe('A range of them') },
+  errors: ['not_found', 'range_not_satisfiable', 'overloaded'],
+  doc: 'Returns the bytes of a file, or a range of them',
+})
+
+export const deleteOpenAiFile = route('DELETE /openai/v1/files/:id', {
+  ...writing,
+  params: ofFile,
+  returns: { 200: z.object({ id: fileIdSchema, object: z.literal('file'), deleted: z.literal(true) }) },
+  audited: 'file.deleted',
+  errors: ['not_found', 'file_in_use'],
+  doc: 'Deletes a file that no task refers to',
 })

@@ -11,12 +11,13 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import type { Principal } from '../../access/principal.ts'
+import { mayUse, type Principal } from '../../access/principal.ts'
 import type { Transaction } from '../../store/connection/database.ts'
 import { lastTurnNumber } from '../../store/reads/turns.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import type { AcceptedTurn as CommittedTurn } from '../../store/tasks/accept/create-task.ts'
 import { createTurn, declineWaits } from '../../store/tasks/accept/create-turn.ts'
+import { moveToAgent } from '../../store/tasks/change-history.ts'
 import { forkTask } from '../../store/tasks/fork-task.ts'
 import { lockTask } from '../../store/tasks/held-task.ts'
 import type { Services } from '../services.ts'
@@ -37,6 +38,8 @@ export type WantedTurn =
       params?: Json | undefined
       /** Default: the turn waits for those before it. */
       ifBusy?: IfBusy
+      /** A conversation that no agent has responded in becomes one of this agent. */
+      movesAgent?: boolean
       /** The input closes what the task asks people for, and is a turn of its own; with `ifBusy: 'decline'` it would join the turn that asked. */
       declines?: boolean
     }
@@ -52,7 +55,7 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   return { requireShare, accept }
 
   async function accept(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<AcceptedTurn> {
-    await requireFiles(services.databaseFor, request.principal, wanted.of === 'new task' ? wanted.body : wanted)
+    await requireFiles(services.databaseFor, request.principal, wanted.of === 'new task' ? wanted.body : wanted, true)
     const { response, dispatch } = await acceptWork(request, traceparent => commit(request, wanted, traceparent), 'held')
     markReplay(reply, response.replayed)
     // Entities are JSON by construction, and so are those that were stored under a key.
@@ -73,11 +76,22 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   async function continueTask(
     tx: Transaction,
     principal: Principal,
-    { task, agent, after, input, inputMetadata, params, ifBusy = 'queue', declines = false }: Extract<WantedTurn, { of: 'task' }>,
+    {
+      task,
+      agent,
+      after,
+      input,
+      inputMetadata,
+      params,
+      ifBusy = 'queue',
+      declines = false,
+      movesAgent = false,
+    }: Extract<WantedTurn, { of: 'task' }>,
     traceparent: string,
   ): Promise<CommittedTurn> {
     const held = await lockTask(tx, principal, task)
-    if (held.agent !== agent) throw new RivuletError('bad_request', 'The conversation is with another agent')
+    const isMoved = held.agent !== agent && movesAgent && mayUse(principal, agent) && (await moveToAgent(tx, held, agent))
+    if (held.agent !== agent && !isMoved) throw new RivuletError('bad_request', 'The conversation is with another agent')
     const last = await lastTurnNumber(tx, task)
     if (after !== undefined && after > last) throw new RivuletError('not_found', 'No such turn in this task')
     const given = { input, ...(params !== undefined && { params }) }

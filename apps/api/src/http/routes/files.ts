@@ -7,7 +7,7 @@ import { namespaceOf } from '../../access/principal.ts'
 import { type FileRow, getFile, toFile } from '../../store/files/file-rows.ts'
 import { createAudit } from '../requests/audited.ts'
 import { readFileBody } from '../requests/files/file-body.ts'
-import { etagOf, invalid, readFileHead, setFileHeaders, tooLarge } from '../requests/files/file-head.ts'
+import { etagOf, type FileHead, invalid, readFileHead, setFileHeaders, tooLarge } from '../requests/files/file-head.ts'
 import { isKnown, rangeOf } from '../requests/files/file-range.ts'
 import { keyOf, respondOnce, sendResponse } from '../requests/idempotent.ts'
 import { serve } from '../serve.ts'
@@ -70,6 +70,15 @@ export function acceptAnyBody(scope: FastifyInstance): void {
   scope.addContentTypeParser('*', (_request, _payload, done) => done(null, null))
 }
 
+/** The head of an upload, which is known before its bytes, and the bytes. */
+export type UploadContent = FileHead & { bytes: AsyncIterable<Buffer> }
+
+/** The body is the file. */
+const wholeBody = async (request: FastifyRequest, body: AsyncGenerator<Buffer>, maxBytes: number): Promise<UploadContent> => ({
+  ...readFileHead(request.headers, maxBytes),
+  bytes: body,
+})
+
 export type Uploader = { tenant: string; caller: string; uploadedFor: string | null }
 
 export function createTransferring({ files, transfers, metrics, config: { limits } }: Services) {
@@ -79,12 +88,13 @@ export function createTransferring({ files, transfers, metrics, config: { limits
     request: FastifyRequest,
     { tenant, caller, uploadedFor }: Uploader,
     commit: Parameters<typeof files.write<T>>[2],
+    open = wholeBody,
   ): Promise<T> {
     const transfer = await transfers.begin(tenant, caller)
     try {
-      const { name, mimeType, size, sha256 } = readFileHead(request.headers, limits.fileBytes)
       const { fileBytes: maxBytes, viewerStallMs: stallMs } = limits
-      const bytes = readFileBody(request.raw, { maxBytes, stallMs, signal: transfer.signal, tooLarge: () => tooLarge(maxBytes) })
+      const body = readFileBody(request.raw, { maxBytes, stallMs, signal: transfer.signal, tooLarge: () => tooLarge(maxBytes) })
+      const { name, mimeType, size, sha256, bytes } = await open(request, body, maxBytes)
       return await files.write(tenant, { bytes: counted('up', bytes), size, name, mimeType, uploadedFor }, file => {
         if (sha256 !== null && sha256 !== file.sha256) throw invalid('content-digest', 'The body does not have this checksum')
         return commit(file)

@@ -8,6 +8,7 @@ import type { ChatMessage, chatFilePart, contentSchema, InputItem, itemReference
 import {
   type Content,
   type ContentOf,
+  type FileId,
   type HistoryMessage,
   type Json,
   type Limits,
@@ -152,7 +153,7 @@ function contentOf(part: z.output<typeof partSchema>, path: string): Content {
     case 'refusal':
       return text(part.refusal)
     case 'input_image':
-      return mediaOf(part.image_url, 'image/*', path)
+      return part.file_id ? storedFile(part.file_id) : mediaOf(part.image_url ?? '', 'image/*', path)
     case 'image_url':
       return mediaOf(part.image_url.url, 'image/*', path)
     case 'input_file':
@@ -169,8 +170,14 @@ function contentOf(part: z.output<typeof partSchema>, path: string): Content {
   }
 }
 
-function fileOf({ file_data: data, filename: name }: z.output<typeof chatFilePart>['file'], path: string, url = ''): Content {
+function fileOf({ file_data: data, filename: name, file_id: id }: z.output<typeof chatFilePart>['file'], path: string, url = ''): Content {
+  if (id) return storedFile(id)
   return { ...mediaOf(data ?? url, 'application/octet-stream', path), ...(name !== undefined && { name }) }
+}
+
+/** Its type, name and size are those of the file, which are read before the turn is accepted. */
+function storedFile(file: FileId): ContentOf<'media'> {
+  return { type: 'media', mimeType: 'application/octet-stream', file }
 }
 
 function mediaOf(url: string, mimeType: string, path: string): ContentOf<'media'> {

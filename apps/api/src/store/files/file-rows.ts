@@ -4,7 +4,7 @@
  */
 import type { File, FileId, TaskId } from '@rivulet/protocol'
 import { RivuletError } from '@rivulet/protocol'
-import { and, asc, eq, exists, gt, inArray, isNotNull, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, exists, gt, inArray, isNotNull, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
 import type { AuditNote } from '../access/audit.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
@@ -105,6 +105,20 @@ export async function getFile(db: Database, tenant: Tenant, id: FileId, task: Ta
   const [file] = await findFiles(db, tenant, [id], task)
   if (!file) throw fileNotFound(task)
   return file
+}
+
+export type FilePage = { after?: FileId | undefined; limit: number; order: 'asc' | 'desc'; isUsed?: true }
+
+/** The files that callers or workers have uploaded, by their ids, which grow with time. `isUsed`: only those that a task or a schedule has referred to. */
+export async function listFiles(db: Database, tenant: Tenant, { after, limit, order, isUsed }: FilePage): Promise<FileRow[]> {
+  const [behind, by] = order === 'asc' ? ([gt, asc] as const) : ([lt, desc] as const)
+  const isBehind = after === undefined ? undefined : behind(files.id, after)
+  return db
+    .select()
+    .from(files)
+    .where(and(isOf(tenant, files.tenant), eq(files.isSpill, false), isUsed && eq(files.isUsed, true), isBehind))
+    .orderBy(by(files.id))
+    .limit(limit)
 }
 
 /** The same for an unknown file, for one of another tenant, and for one of another task. */

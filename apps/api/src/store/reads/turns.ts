@@ -1,6 +1,6 @@
 /** Reads committed turns, one or a few at a time. */
 import { outcomeStatusSchema, RivuletError, type TaskId, type Turn, type TurnId } from '@rivulet/protocol'
-import { and, eq, inArray, isNotNull, max, notInArray } from 'drizzle-orm'
+import { and, asc, desc, eq, gte, inArray, isNotNull, lte, max, notInArray } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { type TurnRow, toTurn } from '../rows.ts'
@@ -57,6 +57,32 @@ export async function lastTurnNumber(tx: Transaction, task: TaskId): Promise<num
     .from(turns)
     .where(eq(turns.task, task))
   return row?.number ?? 0
+}
+
+/** The numbers of the turns that have begun and that no rewind has discarded, from one of them on. */
+export async function startedTurnNumbers(
+  db: Database,
+  tenant: Tenant,
+  task: TaskId,
+  { from, order, limit }: { from: number | null; order: 'asc' | 'desc'; limit: number },
+): Promise<number[]> {
+  await requireTask(db, tenant, task)
+  const [reaches, by] = order === 'asc' ? ([gte, asc] as const) : ([lte, desc] as const)
+  const rows = await db
+    .select({ number: turns.number })
+    .from(turns)
+    .where(
+      and(
+        eq(turns.task, task),
+        isOf(tenant, turns.tenant),
+        eq(turns.discarded, false),
+        isNotNull(turns.firstIndex),
+        from === null ? undefined : reaches(turns.number, from),
+      ),
+    )
+    .orderBy(by(turns.number))
+    .limit(limit)
+  return rows.map(({ number }) => number)
 }
 
 /** With its input and its params, whatever their size. */

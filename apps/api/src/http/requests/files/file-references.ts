@@ -11,14 +11,19 @@ import { findFiles } from '../../../store/files/file-rows.ts'
 type MediaFile = Extract<Content, { type: 'media' }> & { file: string }
 type Reference = { path: string; content: MediaFile }
 
+const unknownType = 'application/octet-stream'
+
 type FindDatabase = DatabaseHandle['databaseFor']
 
 export function checkFileReferences(scope: FastifyInstance, databaseFor: FindDatabase): void {
   scope.addHook('preHandler', ({ body, principal }) => requireFiles(databaseFor, principal, body))
 }
 
-/** @param body with `input` and `history`, as in a request of `/v1` */
-export async function requireFiles(databaseFor: FindDatabase, principal: Principal, body: unknown): Promise<void> {
+/**
+ * @param body with `input` and `history`, as in a request of `/v1`
+ * @param findsTypes for a protocol whose requests may leave out the type of a file: it is that of the upload
+ */
+export async function requireFiles(databaseFor: FindDatabase, principal: Principal, body: unknown, findsTypes = false): Promise<void> {
   const { tenant, token } = principal
   const references = referencesIn(body)
   if (references.length === 0) return
@@ -28,7 +33,15 @@ export async function requireFiles(databaseFor: FindDatabase, principal: Princip
   for (const { path, content } of references) {
     const file = known.get(content.file)
     if (!file) details.push({ path: `${path}/file`, reason: 'No such file' })
-    else Object.assign(content, { size: file.size }, content.name === undefined && file.name !== null && { name: file.name })
+    else {
+      const name = content.name ?? file.name
+      Object.assign(
+        content,
+        { size: file.size },
+        name !== null && { name },
+        findsTypes && content.mimeType === unknownType && { mimeType: file.mimeType },
+      )
+    }
   }
   if (details.length > 0) throw new RivuletError('validation_failed', 'Request validation failed', { details })
 }

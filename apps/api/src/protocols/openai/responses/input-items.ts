@@ -9,7 +9,7 @@ export function inputItemsOf(turn: Turn, segment: number, messages: readonly Mes
   return said.length > 0 ? said.map(inputItem) : queuedInput(turn)
 }
 
-function answerItem(wait: Wait): { id: string }[] {
+export function answerItem(wait: Wait): { id: string }[] {
   const { answer } = wait
   const asked = questionItem(wait)
   if (!answer) return []
@@ -21,8 +21,9 @@ function answerItem(wait: Wait): { id: string }[] {
   return [{ id: `mcpar_${wait.id}`, type: 'mcp_approval_response', ...said } as { id: string }]
 }
 
-function inputItem({ task, index, content }: Message) {
-  return { id: `msg_${task}.${index}.0`, type: 'message', role: 'user', status: 'completed', content: [partOf(content)] }
+export function inputItem({ task, index, content, author }: Message) {
+  const role = author === 'system' ? 'system' : 'user'
+  return { id: `msg_${task}.${index}.0`, type: 'message', role, status: 'completed', content: [partOf(content)] }
 }
 
 /** Of a turn that has not started: its input is not a message yet. */
@@ -35,6 +36,8 @@ function partOf(content: Message['content']): object {
     case 'text':
       return { type: 'input_text', text: content.text }
     case 'media': {
+      if (content.file !== undefined)
+        return { type: content.mimeType.startsWith('image/') ? 'input_image' : 'input_file', file_id: content.file }
       const url = content.url ?? `data:${content.mimeType};base64,${content.data ?? ''}`
       return content.mimeType.startsWith('image/')
         ? { type: 'input_image', image_url: url, detail: 'auto' }

@@ -117,7 +117,7 @@ function incompleteReason({ status, stopReason }: TurnState): 'max_output_tokens
 }
 
 /** OpenAI's metadata has texts only. */
-function stringsOf(metadata: object): Record<string, string> {
+export function stringsOf(metadata: object): Record<string, string> {
   return Object.fromEntries(Object.entries(metadata).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
 }
 

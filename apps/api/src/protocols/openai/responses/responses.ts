@@ -202,7 +202,7 @@ function wantedTurn(
   const addition = additionOf(groups, 'input')
   const texts = [...(instructions ? [instructions] : []), ...addition.instructions]
   const params = paramsOf(settings, body.params, { ...named, instructions: texts.length > 0 ? texts.join('\n\n') : null })
-  return { of: 'task', task, agent: model, after: previous?.turnNumber, input: addition.input, params, declines: true }
+  return { of: 'task', task, agent: model, after: previous?.turnNumber, input: addition.input, params, declines: true, movesAgent: true }
 }
 
 function nameOf(conversation: NonNullable<contract.CreateResponse['conversation']>): string {

@@ -1,5 +1,5 @@
 /**
- * Gives a new task the messages of a conversation that took place elsewhere, as turns that have ended. A turn begins where the user speaks after
+ * Gives a task the messages of a conversation that took place elsewhere, as turns that have ended. A turn begins where the user speaks after
  * the agent, so that the turns of an import are those that the platform would have made.
  */
 import type { HistoryMessage } from '@rivulet/protocol'
@@ -12,9 +12,17 @@ import { newTurn } from './queue-turn.ts'
 /** Rows of one statement: Postgres takes at most 65,535 parameters. */
 const mostRows = 1_000
 
-export async function importHistory(tx: Transaction, task: TaskRow, history: readonly HistoryMessage[]): Promise<void> {
-  const rows = messageRows(task, history)
-  const ended = turnRows(task, rows)
+/** The places of the first message and of its turn. */
+type Start = { index: number; turn: number }
+
+export async function importHistory(
+  tx: Transaction,
+  task: TaskRow,
+  history: readonly HistoryMessage[],
+  start: Start = { index: 0, turn: 1 },
+): Promise<void> {
+  const rows = messageRows(task, history, start)
+  const ended = turnRows(task, rows, start)
   for (let at = 0; at < ended.length; at += mostRows) await tx.insert(turns).values(ended.slice(at, at + mostRows))
   for (let at = 0; at < rows.length; at += mostRows) await tx.insert(messages).values(rows.slice(at, at + mostRows))
   await referToFiles(
@@ -24,26 +32,37 @@ export async function importHistory(tx: Transaction, task: TaskRow, history: rea
   )
 }
 
-function messageRows(task: TaskRow, history: readonly HistoryMessage[]): MessageRow[] {
-  let number = 1
-  return history.map(({ author, content, metadata = {} }, index): MessageRow => {
-    if (author === 'user' && history[index - 1]?.author === 'agent') number += 1
+function messageRows(task: TaskRow, history: readonly HistoryMessage[], start: Start): MessageRow[] {
+  let number = start.turn
+  return history.map(({ author, content, metadata = {} }, place): MessageRow => {
+    if (author === 'user' && history[place - 1]?.author === 'agent') number += 1
     return {
-      ...{ task: task.id, tenant: task.tenant, index, turn: number, attempt: 1, author, content, metadata, status: 'complete' },
+      ...{
+        task: task.id,
+        tenant: task.tenant,
+        index: start.index + place,
+        turn: number,
+        attempt: 1,
+        author,
+        content,
+        metadata,
+        status: 'complete',
+      },
       ...{ stopReason: null, usage: null, response: null, error: null, createdAt: task.createdAt, finishedAt: task.createdAt },
     }
   })
 }
 
-function turnRows(task: TaskRow, rows: readonly MessageRow[]): TurnRow[] {
-  const count = rows.at(-1)?.turn ?? 0
+function turnRows(task: TaskRow, rows: readonly MessageRow[], { turn: first }: Start): TurnRow[] {
+  const count = (rows.at(-1)?.turn ?? first - 1) - first + 1
   return Array.from({ length: count }, (_, place): TurnRow => {
-    const own = rows.filter(({ turn }) => turn === place + 1)
+    const number = first + place
+    const own = rows.filter(({ turn }) => turn === number)
     const inputs = firstInputs(own)
     const last = inputs.at(-1)
     const at = task.createdAt
     return {
-      ...newTurn(task, place + 1, last ? { input: inputs.map(({ content }) => content) } : {}),
+      ...newTurn(task, number, last ? { input: inputs.map(({ content }) => content) } : {}),
       ...{ status: 'completed', stopReason: 'stop', attempt: 1, announced: true },
       ...{ queuedAt: at, startedAt: at, finishedAt: at, runAt: at, deadline: at },
       firstIndex: last ? last.index + 1 : (own[0]?.index ?? 0),

@@ -632,12 +632,12 @@ describe.each(guarded.filter(([route]) => route.includes('/conversations/{id}'))
   test('[input 32] responds to another tenant as if the conversation did not exist', async () => {
     const id = await newConversation()
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
-    expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
+    expect(codeOf(unknown)).toEqual([404, route === 'GET /openai/v1/conversations/{id}/items/{item}' ? 'not_found' : 'task_not_found'])
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
     expect((await ask('GET /openai/v1/conversations/{id}', { id, key: own.key })).status).toBe(200)
     const next = { model: 'echo', input: 'more', background: true, conversation: id }
     expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: other.key }))).toEqual([404, 'task_not_found'])
-    expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: strange.key }))).toEqual([404, 'task_not_found'])
+    expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: strange.key }))).toEqual([404, 'model_not_found'])
   })
 })
 
@@ -689,6 +689,12 @@ const recorded = {
   'DELETE /v1/tasks/{id}': 'task.deleted',
   'POST /openai/v1/responses/{id}/cancel': 'task.canceled',
   'DELETE /openai/v1/responses/{id}': 'task.deleted',
+  'POST /openai/v1/conversations/{id}': 'task.changed',
+  'DELETE /openai/v1/conversations/{id}': 'task.deleted',
+  'POST /openai/v1/conversations/{id}/items': 'task.changed',
+  'DELETE /openai/v1/conversations/{id}/items/{item}': 'task.changed',
+  'POST /openai/v1/files': 'file.created',
+  'DELETE /openai/v1/files/{id}': 'file.deleted',
   'POST /v1/files': 'file.created',
   'DELETE /v1/files/{id}': 'file.deleted',
   'POST /v1/schedules': 'schedule.created',

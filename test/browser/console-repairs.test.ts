@@ -49,7 +49,7 @@ describe.skipIf(!chromium)('the page of a task', () => {
     expect(await drop(page, 'main')).toBe(true)
   })
 
-  test('the timeline shows a failed tool as failed, and what the turn waited for, and its children', async () => {
+  test('the waterfall shows a failed tool as failed, and what the turn waited for, and its children', async () => {
     const { page, platform } = stage
     const request = { type: 'tool_request', callId: '1', name: 'look', arguments: {} }
     const response = { type: 'tool_response', callId: '1', name: 'look', content: 'no such file', isError: true }
@@ -61,8 +61,8 @@ describe.skipIf(!chromium)('the page of a task', () => {
     })
     await platform.client.waitForTask(id, ({ task }) => task.status === 'waiting')
     await page.goto(`${platform.url}/tasks/${id}?inspect=1`)
-    const bars = page.getByRole('list', { name: 'Timeline' })
-    await bars.getByRole('button', { name: /^1 look, .*failed$/ }).waitFor()
+    const bars = page.getByRole('list', { name: 'Waterfall' })
+    await bars.getByRole('button', { name: /^look, .*failed$/ }).waitFor()
     await bars.getByRole('button', { name: /^child helper, .*complete$/ }).waitFor()
     await bars.getByRole('button', { name: /^Go on\?, .*goes on$/ }).waitFor()
   })

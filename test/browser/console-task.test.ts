@@ -148,7 +148,7 @@ describe.skipIf(!chromium)('the page of a task', () => {
     expect(await page.getByText('dropped.csv').count()).toBe(0)
   })
 
-  test('draws the timeline from what is stored when the log has expired, and a bar leads to its message', async () => {
+  test('draws the waterfall when the log has expired, and a row leads to its message', async () => {
     const { page, platform } = stage
     const steps = Array.from({ length: 120 }, (_, index) => ({
       full: { index, content: { type: 'text', text: `message ${index}\n\n`.repeat(3) } },
@@ -159,9 +159,12 @@ describe.skipIf(!chromium)('the page of a task', () => {
     await platform.redis.del(platform.keys.stream(id), platform.keys.state(id))
     await page.goto(`${platform.url}/tasks/${id}?inspect=1`)
     await page.getByRole('note').getByText('The log has expired').waitFor()
-    const timeline = page.getByRole('list', { name: 'Timeline' })
-    await timeline.getByRole('button', { name: /^turn 1, .*complete/ }).waitFor()
-    await timeline.getByRole('button', { name: /^21 text/ }).click()
+    const waterfall = page.getByRole('list', { name: 'Waterfall' })
+    await waterfall.getByRole('button', { name: /^turn 1, .*complete/ }).waitFor()
+    await waterfall
+      .getByRole('button', { name: /^text, / })
+      .nth(20)
+      .click()
     await until('its message is in sight', () => isInSight('message 20'))
     await page.reload()
     await until('its message is in sight again', () => isInSight('message 20'))

@@ -2,13 +2,11 @@
  * Every view of the console, in both themes, on a phone and on a desk: no finding of axe, nothing wider than the screen, and usable at 320 × 256, which is
  * what a person sees at 400 %. With SCREENSHOTS=<folder>, each is also saved as a picture.
  */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { audit } from './audit.ts'
 import { chromium, say, useStage } from './stage.ts'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const pictures = process.env.SCREENSHOTS
 /** Each theme and each width once, because colours do not depend on the width; all four for pictures. */
 const screens = [
@@ -34,6 +32,7 @@ const views: View[] = [
   { name: 'task', path: id => `/tasks/${id}`, ready: page => page.getByRole('heading', { name: 'Rivers', exact: true }).waitFor() },
   { name: 'facts', path: id => `/tasks/${id}?facts=1`, ready: page => page.getByText('Nordwind').waitFor() },
   { name: 'inspector', path: id => `/tasks/${id}?inspect=1`, ready: page => page.getByText('turn.finished').first().waitFor() },
+  { name: 'span', path: id => `/tasks/${id}?inspect=1`, ready: chooseSpan },
   { name: 'compare', path: id => `/tasks/${id}`, ready: page => page.getByRole('button', { name: /Compare the/ }).click() },
   { name: 'edit', path: id => `/tasks/${id}`, ready: edit },
   { name: 'share', path: id => `/tasks/${id}`, ready: share },
@@ -148,6 +147,14 @@ async function edit(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Submit' }).scrollIntoViewIfNeeded()
 }
 
+async function chooseSpan(page: Page): Promise<void> {
+  await page
+    .getByRole('list', { name: 'Waterfall' })
+    .getByRole('button', { name: /^attempt 1, / })
+    .click()
+  await page.getByRole('region', { name: 'Chosen span' }).getByText('The model hung up').waitFor()
+}
+
 async function limit(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Actions of echo' }).click()
   await page.getByRole('menuitem', { name: 'Limits' }).click()
@@ -157,14 +164,4 @@ async function showAddresses(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Addresses of echo' }).click()
   await page.getByRole('button', { name: 'Copy: OpenAI: model' }).waitFor()
   await page.getByText(`${new URL(page.url()).origin}/a2a/echo/.well-known/agent-card.json`).waitFor()
-}
-
-async function audit(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: { run(): Promise<{ violations: Finding[] }> } }).axe.run()
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 160)).join(' | ')}`)
-
-    type Finding = { id: string; nodes: { html: string }[] }
-  })
 }

@@ -97,7 +97,7 @@ export function TaskPage({ id }: { id: string }) {
       }
       second={
         <Suspense>
-          {panel === 'inspector' && <Inspector log={log} stored={stored} id={id} onClose={() => setPanel(null)} />}
+          {panel === 'inspector' && <Inspector {...{ handle: task, log, known: stored, id }} onClose={() => setPanel(null)} />}
           {panel === 'facts' && task && (
             <FactsPanel
               {...{ handle: task, state, version: `${status} ${turns.length} ${turns.at(-1)?.attempt}` }}

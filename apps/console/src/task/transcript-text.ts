@@ -1,5 +1,6 @@
 /** What a task has said, as text for other programs and other people. */
-import type { Content, Message, Task, TaskHandle, Turn } from '@rivulet/client'
+import type { Message, Task, TaskHandle, Turn } from '@rivulet/client'
+import { contentText } from '../transcript/content-text.ts'
 
 /** Every message, page by page. */
 export async function readAll(task: Pick<TaskHandle, 'messages'>): Promise<Message[]> {
@@ -27,33 +28,7 @@ export function jsonOf(task: Task, turns: readonly Turn[], messages: readonly Me
 
 export function markdownOf(title: string, messages: readonly Message[]): string {
   const parts = messages.map(
-    ({ author, content }) => `## ${author === 'user' ? 'You' : author === 'agent' ? 'Agent' : 'System'}\n\n${textOf(content)}`,
+    ({ author, content }) => `## ${author === 'user' ? 'You' : author === 'agent' ? 'Agent' : 'System'}\n\n${contentText(content)}`,
   )
   return `# ${title.replaceAll('\n', ' ')}\n\n${parts.join('\n\n')}\n`
-}
-
-function textOf(content: Content): string {
-  switch (content.type) {
-    case 'text':
-      return content.format === 'code' ? fenced(content.text) : content.text
-    case 'reasoning':
-      return [...content.summary, ...content.content].map(line => `> ${line.replaceAll('\n', '\n> ')}`).join('\n')
-    case 'data':
-      return fenced(JSON.stringify(content.data, null, 2), 'json')
-    case 'tool_request':
-      return `Called \`${content.name}\`:\n\n${fenced(JSON.stringify(content.arguments, null, 2), 'json')}`
-    case 'tool_response':
-      return `\`${content.name}\` ${content.isError ? 'failed' : 'returned'}:\n\n${fenced(typeof content.content === 'string' ? content.content : JSON.stringify(content.content, null, 2))}`
-    case 'media':
-      return content.url ? `[${content.mimeType}](${content.url})` : `(${[content.name, content.mimeType].filter(Boolean).join(', ')})`
-    default:
-      return content satisfies never
-  }
-}
-
-/** With a fence that is longer than any in the text. */
-function fenced(text: string, language = ''): string {
-  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([mark]) => mark.length))
-  const fence = '`'.repeat(longest + 1)
-  return `${fence}${language}\n${text}\n${fence}`
 }

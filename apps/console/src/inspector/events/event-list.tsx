@@ -30,7 +30,7 @@ export const EventList = memo(({ log, chosen, onChoose }: EventListProps) => {
 
   const { letGo } = useStickToEnd(scroller)
 
-  // Also when the list becomes lower, because the timeline above it has grown.
+  // Also when the list becomes lower, because the waterfall above it has grown.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when another one is chosen
   useLayoutEffect(() => {
     const element = scroller.current

@@ -5,12 +5,15 @@ import { useQuery } from '@tanstack/react-query'
 const none: readonly Attempt[] = []
 
 /** @param attempt the latest one: each new one makes the one before it final */
-export function useAttempts(task: TaskHandle | null, turnNumber: number, attempt: number): readonly Attempt[] {
-  const { data } = useQuery({
+export function attemptsQuery(task: TaskHandle | null, turnNumber: number, attempt: number) {
+  return {
     queryKey: ['attempts', task?.id, turnNumber, attempt],
-    queryFn: ({ signal }) => task?.attempts(turnNumber, { signal }) ?? none,
+    queryFn: async ({ signal }: { signal: AbortSignal }): Promise<readonly Attempt[]> => task?.attempts(turnNumber, { signal }) ?? none,
     enabled: task !== null && attempt > 1,
     staleTime: Number.POSITIVE_INFINITY,
-  })
-  return data ?? none
+  }
+}
+
+export function useAttempts(task: TaskHandle | null, turnNumber: number, attempt: number): readonly Attempt[] {
+  return useQuery(attemptsQuery(task, turnNumber, attempt)).data ?? none
 }

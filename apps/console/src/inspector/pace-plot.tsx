@@ -1,8 +1,8 @@
 /** How fast the words came: the wait before the first, and deltas per second over time. */
 import { memo, useMemo } from 'react'
-import { duration } from '../../shell/human-units.ts'
-import type { Entry } from '../event-log.ts'
-import { paceOf } from './timeline.ts'
+import { duration } from '../shell/human-units.ts'
+import type { Entry } from './event-log.ts'
+import { paceOf } from './pace.ts'
 
 const height = 36
 

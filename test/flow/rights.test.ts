@@ -122,6 +122,17 @@ describe('a key that may only write', () => {
     expect(own).toMatchObject({ status: 201, body: { task: { params: { mine: 1 } }, turn: { input: { text: 'mine' } } } })
   })
 
+  test('gets neither the name nor the size of a file that it refers to by its id', async () => {
+    const headers = { authorization: `Bearer ${owner}`, 'x-filename': `${mark}.txt` }
+    const uploaded = await createClient(() => platform.url).send<{ file: { id: string } }>('POST', '/v1/files', { body: mark, headers })
+    const input = { type: 'media', mimeType: 'text/plain', file: uploaded.body.file.id }
+    const task = await ask('POST', '/v1/tasks', writer, { agent: 'echo', input: [input, input] })
+    expect(task).toMatchObject({ status: 201, body: { turn: { input, inputs: [input, input] } } })
+    const schedule = await ask('POST', '/v1/schedules', writer, { agent: 'echo', cron: '0 0 1 1 *', input })
+    expect(schedule).toMatchObject({ status: 201, body: { schedule: { input } } })
+    for (const { body } of [task, schedule]) expect(JSON.stringify(body)).not.toMatch(RegExp(`${mark}|"size"`))
+  })
+
   test('gets no input of a schedule, and no address of a webhook', async () => {
     const schedule = { agent: 'echo', cron: '0 0 1 1 *', input: mark, params: { mark }, name: mark }
     const made = await ask<{ schedule: { id: string } }>('POST', '/v1/schedules', owner, schedule)

@@ -23,7 +23,7 @@ export type Access = {
    * names. The guard checks what a path names. Such a key gets 403 from a route with neither.
    */
   ofAgents?: true
-  /** The status of responses that have nothing but what their caller sent: callers that may not read get those, too. */
+  /** The status of responses that have what their caller sent: callers that may not read get those, too, without names and sizes of files. */
   echoes?: 200 | 201
 }
 

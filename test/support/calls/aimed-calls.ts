@@ -54,6 +54,9 @@ const settings = (path: string, body?: unknown) => async (owned: Owned) => {
   return { path, body }
 }
 
+/** The response has the file's name and size, which only a caller that may read it gets. */
+const fileInput = async (owned: Owned) => ({ type: 'media', mimeType: 'text/plain', file: await owned.namedFile() })
+
 const read = { rights: ['read'] } as const
 const send = { rights: ['send'] } as const
 const reads = { reads: true } as const
@@ -65,11 +68,9 @@ const ofTasks: Record<string, AimedCall> = {
   'GET /v1/tasks by metadata': shown(listed(`/v1/tasks?metadata.mark=${mark}`)),
   'GET /v1/tasks by parent': quiet(async owned => ({ path: `/v1/tasks?parent=${(await owned.asking()).id}` })),
   'POST /v1/tasks by name': shown(async owned => ({ path: '/v1/tasks', body: { agent: 'scripted', name: (await owned.asking()).name } })),
-  'POST /v1/tasks with a file': quiet(async owned => ({
-    ...{
-      path: '/v1/tasks',
-      body: { agent: 'scripted', input: { type: 'media', mimeType: 'text/plain', file: (await owned.asking()).file } },
-    },
+  'POST /v1/tasks with a file': shown(async owned => ({
+    path: '/v1/tasks',
+    body: { agent: 'scripted', input: await fileInput(owned) },
   })),
   'GET /v1/tasks/{id}': shown(ofAsking(''), read),
   'GET /v1/tasks/{id}/turns/{number}': shown(ofAsking('/turns/1'), read),
@@ -146,9 +147,9 @@ const ofTenants: Record<string, AimedCall> = {
   'GET /v1/errors': quiet(listed('/v1/errors')),
   'GET /v1/feed': quiet(listed('/v1/feed')),
   'POST /v1/schedules': quiet(() => ({ path: '/v1/schedules', body: { agent: 'scripted', cron: '0 0 1 1 *', input: 'x' } })),
-  'POST /v1/schedules with a file': quiet(async owned => ({
+  'POST /v1/schedules with a file': shown(async owned => ({
     path: '/v1/schedules',
-    body: { agent: 'scripted', cron: '0 0 1 1 *', input: { type: 'media', mimeType: 'text/plain', file: (await owned.asking()).file } },
+    body: { agent: 'scripted', cron: '0 0 1 1 *', input: await fileInput(owned) },
   })),
   'GET /v1/schedules': shown(listed('/v1/schedules')),
   'GET /v1/schedules/{id}': shown(ofSchedule('')),

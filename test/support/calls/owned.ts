@@ -45,7 +45,7 @@ export class Owned {
     return this.#once('file', () => this.#newFile())
   }
 
-  /** A task refers to it. The other files have no names, because a call that refers to a file gets its name. */
+  /** A task refers to it. The name has the mark. */
   namedFile(): Promise<string> {
     return this.#once('named file', async () => {
       const file = await this.#newFile({ 'x-filename': `${mark}.txt` })

@@ -2,7 +2,8 @@
  * Removes from a response what its caller may not read, for every route that changes something: a caller that may change but not read a task gets the ids and
  * the state of what it changed, in whatever protocol. An entity shows the fields that are listed here, and no other.
  *
- * A route whose response of one status has only what its caller has just sent declares that status as `echoes`.
+ * A route whose response of one status has only what its caller has just sent declares that status as `echoes`. The name and the size of a file that the
+ * caller refers to by its id are not of them, because another caller may have uploaded it.
  */
 import { isObject, type Json, type JsonObject, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
@@ -11,9 +12,29 @@ import { mayRead, type Principal } from '../../access/principal.ts'
 export function hideContents(scope: FastifyInstance): void {
   scope.addHook('preSerialization', async ({ principal, routeOptions: { config } }, reply, payload) => {
     const { scope: needed, echoes } = config.contract ?? {}
-    if (needed !== 'tasks:write' || reply.statusCode >= 400 || reply.statusCode === echoes || mayRead(principal)) return payload
-    return isJsonObject(payload) ? visibleBody(payload, principal) : payload
+    if (needed !== 'tasks:write' || reply.statusCode >= 400 || mayRead(principal) || !isJsonObject(payload)) return payload
+    return reply.statusCode === echoes ? echoedBody(payload) : visibleBody(payload, principal)
   })
+}
+
+function echoedBody(body: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(body).map(([name, entity]) => {
+      if (!isObject(entity)) return [name, entity]
+      const { input, inputs } = entity
+      const sent = {
+        ...(input !== undefined && { input: sentContent(input) }),
+        ...(Array.isArray(inputs) && { inputs: inputs.map(sentContent) }),
+      }
+      return [name, { ...entity, ...sent }]
+    }),
+  )
+}
+
+function sentContent(content: Json): Json {
+  if (!isObject(content) || content.type !== 'media' || content.file === undefined) return content
+  const { name: _, size: _size, ...sent } = content
+  return sent
 }
 
 function visibleBody(body: JsonObject, principal: Principal): JsonObject {

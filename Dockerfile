@@ -14,6 +14,7 @@ COPY packages/broker/package.json packages/broker/
 COPY packages/client/package.json packages/client/
 COPY packages/contract/package.json packages/contract/
 COPY packages/engines/package.json packages/engines/
+COPY packages/narrator/package.json packages/narrator/
 COPY packages/protocol/package.json packages/protocol/
 COPY packages/runtime/package.json packages/runtime/
 COPY packages/views/package.json packages/views/

@@ -10,7 +10,10 @@ const withEngines = {
   setupFiles: [...laws, 'test/support/engines/each-file.ts'],
 }
 
-const units = ['packages/{agent,client,protocol,runtime,views}/src/**/*.test.{ts,tsx}', 'apps/{agents,console}/src/**/*.test.{ts,tsx}']
+const units = [
+  'packages/{agent,client,narrator,protocol,runtime,views}/src/**/*.test.{ts,tsx}',
+  'apps/{agents,console}/src/**/*.test.{ts,tsx}',
+]
 const slow = ['**/*.slow.test.ts']
 
 export default defineConfig({

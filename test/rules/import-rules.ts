@@ -39,10 +39,11 @@ export const mayKnow: Record<string, string[]> = {
   'packages/client': ['packages/protocol'],
   'packages/contract': ['packages/protocol'],
   'packages/engines': [],
+  'packages/narrator': ['packages/protocol'],
   'packages/views': ['packages/protocol'],
   // For `turn.run`: the loop stays free of the platform, and an agent needs one import.
   'packages/worker': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/agent'],
-  'apps/api': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/contract', 'packages/views'],
+  'apps/api': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/contract', 'packages/narrator', 'packages/views'],
   'apps/agents': ['packages/protocol', 'packages/runtime', 'packages/worker', 'packages/agent'],
   'apps/console': ['packages/client'],
   'apps/cli': [...everyPackage, 'apps/api', 'apps/agents', 'apps/console'],
@@ -81,7 +82,15 @@ export const besideRooms: Record<string, string[]> = {
 }
 
 // These also run in browsers. The tests of an SDK need a server to talk to; those of the protocol and of the runtime need nothing.
-const withoutNode = ['packages/protocol', 'packages/runtime', 'packages/agent', 'packages/client', 'packages/contract', 'packages/views']
+const withoutNode = [
+  'packages/protocol',
+  'packages/runtime',
+  'packages/agent',
+  'packages/client',
+  'packages/contract',
+  'packages/narrator',
+  'packages/views',
+]
 const withoutNodeEvenInTests = ['packages/protocol', 'packages/runtime']
 
 const sameFolder = 'files of one folder import each other by relative name'

@@ -1,7 +1,8 @@
 /** What stands at the other end of the AI SDK's stream, in short: its reader, and a client that joins or comes back. The real one is in test/sdks. */
-import type { TaskState } from '@rivulet/protocol'
+import { Narrator } from '@rivulet/narrator'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
-import { type Entry, stateOf } from './log-entries.ts'
+import type { Entry } from '../../../test/support/logs/log-entries.ts'
+import type { Past } from '../src/protocols/ai-sdk/ai-sdk-stream.ts'
 
 const callStates: Record<string, string> = {
   'tool-input-start': 'input-streaming',
@@ -50,6 +51,8 @@ export function readChunks(chunks: UiChunk[]): Record<string, unknown>[] {
 }
 
 /** The events that a viewer has when it reconnects with the cursor of the last entry. */
-export function heardOf(log: Entry[]): { state: TaskState; isAtEnd: boolean } {
-  return { state: stateOf(log), isAtEnd: log.at(-1)?.event.type === 'turn.finished' }
+export function pastOf(log: Entry[]): Past {
+  const narrator = new Narrator({ turnNumber: null })
+  for (const { cursor, event } of log) narrator.recall(cursor, event)
+  return { narrator, isAtEnd: log.at(-1)?.event.type === 'turn.finished' }
 }

@@ -1,8 +1,8 @@
 /** Runs of AG-UI beyond one turn: an input that joins the turn that runs, one that waits behind it, and a question. */
 import { type Event, formatCursor, type Message, text, type Wait } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
+import { type Entry, replay, snapshotOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
 import { type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
-import { type Entry, replay, snapshotOf, take, task } from '../../../test/log-entries.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
 
 const at = new Date(1).toISOString()

@@ -3,9 +3,9 @@ import { messagesOf } from '@rivulet/protocol'
 import { toUiMessages, type UiChunk } from '@rivulet/views/ai-sdk'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Entry, framesOf, snapshotOf, stateOf, take, task } from '../../../test/log-entries.ts'
-import { randomLog } from '../../../test/random-log.ts'
-import { heardOf, readChunks } from '../../../test/ui-reader.ts'
+import { type Entry, framesOf, snapshotOf, stateOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
+import { randomLog } from '../../../../../test/support/logs/random-log.ts'
+import { pastOf, readChunks } from '../../../test/ui-reader.ts'
 import { createAiSdkStream } from './ai-sdk-stream.ts'
 
 const always = (law: (log: Entry[]) => void) => fc.assert(fc.property(randomLog, law), { numRuns: 60 })
@@ -30,7 +30,7 @@ test('resumed after any chunk', () => {
       const cursor = got.findLast(({ id }) => id)?.id
       const place = log.findIndex(entry => entry.cursor === cursor) + 1
       if (place === 0) continue
-      const rest = framesOf(createAiSdkStream({ task, heard: heardOf(log.slice(0, place)) }), log.slice(place))
+      const rest = framesOf(createAiSdkStream({ task, past: pastOf(log.slice(0, place)) }), log.slice(place))
       expect(partsOf([...got, ...rest].map(({ chunk }) => chunk))).toEqual(storedParts(log))
     }
   })

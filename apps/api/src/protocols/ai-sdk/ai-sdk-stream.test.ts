@@ -20,9 +20,9 @@ import {
 } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
-import { type Entry, snapshotOf, task } from '../../../test/log-entries.ts'
-import { heardOf, readChunks } from '../../../test/ui-reader.ts'
-import { createAiSdkStream, type HeardBefore } from './ai-sdk-stream.ts'
+import { type Entry, snapshotOf, task } from '../../../../../test/support/logs/log-entries.ts'
+import { pastOf, readChunks } from '../../../test/ui-reader.ts'
+import { createAiSdkStream, type Past } from './ai-sdk-stream.ts'
 
 const ids = { task, turn: 1, attempt: 1, at: 1 }
 
@@ -97,7 +97,7 @@ test('a client that resumes anywhere, also between two chunks of one event, ends
     const cursor = got.findLast(frame => frame.id)?.id
     if (!cursor) continue
     const place = log.findIndex(entry => entry.cursor === cursor)
-    const more = framesOf(log.slice(place + 1), { heard: heardOf(log.slice(0, place + 1)) })
+    const more = framesOf(log.slice(place + 1), { past: pastOf(log.slice(0, place + 1)) })
     expect(readChunks([...got, ...more].map(({ chunk }) => chunk))).toEqual(everyPart.map(part => expect.objectContaining(part)))
     expect(more.map(({ chunk }) => chunk.type)).not.toContain('start')
   }
@@ -180,7 +180,7 @@ describe('which turn', () => {
     const stream = createAiSdkStream({ task })
     expect(readChunks(two.flatMap(({ cursor, event }) => stream.take(cursor, event)))).toMatchObject([{ text: 'one' }])
     const place = two.findIndex(({ event }) => event.type === 'turn.finished') + 1
-    const next = framesOf(two.slice(place), { heard: heardOf(two.slice(0, place)) }).map(({ chunk }) => chunk)
+    const next = framesOf(two.slice(place), { past: pastOf(two.slice(0, place)) }).map(({ chunk }) => chunk)
     expect(next[0]).toMatchObject({ type: 'start', messageId: `${task}:2` })
     expect(readChunks(next)).toMatchObject([{ text: 'two' }])
   })
@@ -191,7 +191,7 @@ describe('which turn', () => {
     const events = [...first.slice(0, 3), queued, ...first.slice(3), ...second].flatMap(entry => entry?.event ?? [])
     const log = events.map((event, place): Entry => ({ cursor: formatCursor(1, place + 1), event }))
     const place = log.findIndex(({ event }) => event.type === 'turn.finished') + 1
-    const next = framesOf(log.slice(place), { heard: heardOf(log.slice(0, place)) }).map(({ chunk }) => chunk)
+    const next = framesOf(log.slice(place), { past: pastOf(log.slice(0, place)) }).map(({ chunk }) => chunk)
     expect(next.filter(({ type }) => type === 'start')).toMatchObject([{ messageId: `${task}:2` }])
     expect(readChunks(next)).toMatchObject([{ text: 'two' }])
   })
@@ -273,8 +273,8 @@ function listen(log: Entry[]): UiChunk[] {
 }
 
 /** As on the wire: the cursor stands at the last chunk of an event. */
-function framesOf(log: Entry[], { heard }: { heard?: HeardBefore }): { id: Cursor | null; chunk: UiChunk }[] {
-  const stream = createAiSdkStream({ task, heard })
+function framesOf(log: Entry[], { past }: { past?: Past }): { id: Cursor | null; chunk: UiChunk }[] {
+  const stream = createAiSdkStream({ task, past })
   return log.flatMap(({ cursor, event }) => {
     const chunks = stream.take(cursor, event)
     return chunks.map((chunk, place) => ({ id: place === chunks.length - 1 ? cursor : null, chunk }))

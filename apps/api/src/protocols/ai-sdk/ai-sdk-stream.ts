@@ -7,23 +7,17 @@
  * that was cut between two chunks gets the whole event again; if that event has several chunks, it is sent as a reset. A turn that waits for
  * nothing but approvals ends the stream, because the page's response to them is another request.
  */
+import { type Change, Narrator } from '@rivulet/narrator'
 import {
-  applyOrSkip,
   type Cursor,
   type Event,
   type EventOf,
-  emptyState,
   hasEnded,
-  isMessageEvent,
   type Message,
-  messageAt,
-  messagesOf,
   outcomeOf,
-  restoreState,
   type Snapshot,
   type StopReason,
   type TaskId,
-  type TaskState,
   type TokenEvent,
   type Usage,
   type Wait,
@@ -40,7 +34,6 @@ import {
   isApproval,
   isDenied,
   madeUpCall,
-  openingOf,
   replacementOf,
   type UiChunk,
   wholeOf,
@@ -51,153 +44,110 @@ export type AiSdkStreamOptions = {
   task: TaskId
   /** The turn to stream. */
   turnNumber?: number | undefined
-  heard?: HeardBefore | undefined
+  past?: Past | undefined
   /** The client has the message up to its approvals, and goes on with it after its response. */
   isContinued?: boolean | undefined
 }
 
-/** For a client that resumes: the fold of the events it has, and whether the last of them was the end of a turn. */
-export type HeardBefore = { state: TaskState; isAtEnd: boolean }
+/** For a client that resumes: a narrator that has recalled the events of the client, and whether the last of them was the end of a turn. */
+export type Past = { narrator: Narrator; isAtEnd: boolean }
 
 type Outcome = Pick<EventOf<'turn.finished'>, 'status' | 'error' | 'usage'> & { stopReason?: StopReason | undefined }
 
-export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued = false }: AiSdkStreamOptions): DialectStream<UiChunk> {
-  let state = heard?.state ?? emptyState
-  let turnNumber = wanted ?? unfinishedTurn(state)
+export function createAiSdkStream({ task, turnNumber, past, isContinued = false }: AiSdkStreamOptions): DialectStream<UiChunk> {
+  const narrator = past?.narrator ?? new Narrator({ turnNumber: turnNumber ?? null })
   /** Whether the client has the start of the message. A client at the end of a turn has nothing of the next one, even if that was queued before. */
-  let hasStarted = turnNumber !== null && heard?.isAtEnd === false
-  let mayHaveHeardPart = turnNumber !== null && heard !== undefined
+  let hasStarted = narrator.turnNumber !== null && past?.isAtEnd === false
+  /** Whether the client may have been cut inside the next event. */
+  let mayHavePart = narrator.turnNumber !== null && past !== undefined
   let calls = createCalls()
   let isOver = false
-  for (const message of messagesOf(state).filter(isTold)) calls.own(message)
+  for (const message of ownMessages()) calls.own(message)
 
   return { take: (cursor, event) => take(cursor, event).map(chunk => deniedOr(chunk, isDeniedCall)), hasEnded: () => isOver }
 
   function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): UiChunk[] {
     if (isOver) return []
-    switch (event.type) {
-      case 'snapshot':
-        return begin(cursor, event)
-      case 'caught_up':
-      // The SDK rejects chunks that it does not know.
-      case 'token':
-        return []
-      case 'end':
-        return end({ status: hasEnded(event.status) ? event.status : 'completed' })
-      case 'deleted':
-        return end({ status: 'failed', error: { code: 'task_not_found', message: 'The task was deleted' } })
-      default:
-        return follow(cursor, event)
-    }
-  }
-
-  function begin(cursor: Cursor, { reason, task: { status }, turns, messages, messagesFrom }: Snapshot): UiChunk[] {
-    turnNumber ??= unfinishedTurn({ turns }) ?? turns.at(-1)?.number ?? null
-    // Other turns may take a megabyte of a snapshot, and every viewer would keep it.
-    const ofTurn = messages.filter(message => message.turn === turnNumber)
-    state = restoreState(cursor, { status, turns, messages: ofTurn, messagesFrom: ofTurn[0]?.index ?? messagesFrom + messages.length })
-    const told = turns.find(({ number }) => number === turnNumber)
-    const chunks = [...start(), ...(reason === 'join' && !isContinued ? parts() : retold())]
-    hasStarted = turnNumber !== null
-    mayHaveHeardPart = false
-    if (told && hasEnded(told.status)) return [...chunks, ...end({ ...told, status: outcomeOf(told.status) })]
-    return isAsking() ? [...chunks, ...pause()] : chunks
-  }
-
-  function follow(cursor: Cursor, event: Event): UiChunk[] {
-    if (turnNumber !== null && event.turn !== turnNumber && isMessageEvent(event)) return []
-    const before = state
-    state = applyOrSkip(before, event, cursor)
-    if (event.type === 'turn.queued' || event.type === 'turn.started') turnNumber ??= event.turn
-    if (event.turn !== turnNumber || state === before || state.discarded > before.discarded) return []
+    if (event.type === 'deleted') return end({ status: 'failed', error: { code: 'task_not_found', message: 'The task was deleted' } })
+    if (event.type === 'end') return end({ status: hasEnded(event.status) ? event.status : 'completed' })
+    const changes = narrator.take(cursor, event)
+    if (event.type === 'snapshot') return begin(event)
+    if (changes.length === 0) return []
     const first = hasStarted ? [] : start()
     hasStarted = true
-    const said = chunksOf(event, before)
-    const isUnsure = mayHaveHeardPart && said.length > 1
-    if (said.length > 0) mayHaveHeardPart = false
-    const pausing = event.type === 'turn.waiting' && event.more !== true && isAsking() ? pause() : []
-    return [...first, ...(isUnsure ? retold() : said), ...pausing]
+    const sent = changes.flatMap(chunksOf)
+    const isUnsure = mayHavePart && sent.length > 1
+    if (sent.length > 0) mayHavePart = false
+    const isPausing = changes.some(change => change.type === 'asked' && !change.more) && isAsking()
+    return [...first, ...(isUnsure ? resent() : sent), ...(isPausing ? pause() : [])]
   }
 
-  function chunksOf(event: Event, before: TaskState): UiChunk[] {
-    switch (event.type) {
-      case 'turn.started':
-        return messagesOf(before).some(isTold) ? retold() : []
-      case 'message.started':
-      case 'message.delta':
-      case 'message.replaced':
-      case 'message.finished': {
-        const [old, after] = [messageAt(before, event.index)?.message, messageAt(state, event.index)?.message]
-        return after && isTold(after) ? change(event, old && calls.own(old), calls.own(after)) : []
+  function begin({ reason }: Snapshot): UiChunk[] {
+    const chunks = [...start(), ...(reason === 'join' && !isContinued ? parts() : resent())]
+    hasStarted = narrator.turnNumber !== null
+    mayHavePart = false
+    const ending = endIfOver()
+    return [...chunks, ...ending, ...(!isOver && isAsking() ? pause() : [])]
+  }
+
+  function chunksOf(change: Change): UiChunk[] {
+    if ('message' in change && change.message.author === 'user') return []
+    switch (change.type) {
+      case 'started':
+        return []
+      case 'reset':
+        return change.dropped.some(isShown) ? resent() : []
+      case 'opened': {
+        const message = calls.own(change.message)
+        return [...placeFor(message), ...wholeOf(message)]
+      }
+      case 'grew':
+        return growthOf(calls.own(change.before), calls.own(change.message), change.delta) ?? resent()
+      case 'replaced': {
+        const message = calls.own(change.message)
+        return [...(replacementOf(calls.own(change.before), message) ?? resent()), ...responseTo(message)]
+      }
+      case 'closed': {
+        const message = calls.own(change.message)
+        return [...closingOf(message), ...responseTo(message)]
       }
       case 'custom':
-        return [{ type: 'data-notice', data: { name: event.name, data: event.data }, transient: true }]
-      case 'turn.finished':
-        return end(event)
-      case 'turn.waiting':
-        return asked(event.wait)
-      case 'turn.resumed':
-        return waits()
-          .filter(wait => wait.id === event.wait && isAsked(wait))
-          .map(approvalResponse)
-      case 'turn.queued':
-      case 'turn.discarded':
-      case 'state.changed':
-      case 'child.started':
-      case 'child.finished':
-      case 'turn.joined':
-        return []
+        return [{ type: 'data-notice', data: { name: change.name, data: change.data }, transient: true }]
+      case 'asked':
+        return asked(change.wait)
+      case 'answered':
+        return isAsked(change.wait) ? [approvalResponse(change.wait)] : []
+      case 'ended':
+        return endIfOver()
       default:
-        return event satisfies never
-    }
-  }
-
-  function change(
-    event: EventOf<'message.started' | 'message.delta' | 'message.replaced' | 'message.finished'>,
-    before: Message | undefined,
-    after: Message,
-  ): UiChunk[] {
-    switch (event.type) {
-      case 'message.started':
-        return [...placeFor(after), ...openingOf(after)]
-      case 'message.delta':
-        return before ? (growthOf(before, after, event.delta) ?? retold()) : []
-      case 'message.replaced':
-        if (!before) return [...placeFor(after), ...wholeOf(after)]
-        return [...(replacementOf(before, after) ?? retold()), ...responseTo(after)]
-      case 'message.finished':
-        return [...closingOf(after), ...responseTo(after)]
-      default:
-        return event satisfies never
+        return change satisfies never
     }
   }
 
   function start(): UiChunk[] {
+    const { turnNumber } = narrator
     return turnNumber === null ? [] : [{ type: 'start', messageId: `${task}:${turnNumber}`, messageMetadata: { task, turn: turnNumber } }]
   }
 
   /** The whole message again, for a client that has something else. */
-  function retold(): UiChunk[] {
+  function resent(): UiChunk[] {
     return [{ type: 'reset-step' }, ...parts()]
   }
 
   function parts(): UiChunk[] {
     calls = createCalls()
-    return messagesOf(state)
-      .filter(isTold)
+    return ownMessages()
       .map(calls.own)
       .flatMap(message => [...placeFor(message), ...wholeOf(message), ...approvals(message)])
   }
 
   function waits(): readonly Wait[] {
-    return state.turns.find(({ number }) => number === turnNumber)?.waits ?? []
+    return narrator.turn.waits ?? []
   }
 
   /** The call that a wait is about, under the id that the client knows. */
   function callOf({ callId }: Wait): string | null {
-    const call = messagesOf(state).findLast(
-      message => isTold(message) && message.content.type === 'tool_request' && message.content.callId === callId,
-    )
+    const call = ownMessages().findLast(({ content }) => content.type === 'tool_request' && content.callId === callId)
     const content = call && calls.own(call).content
     return content?.type === 'tool_request' ? content.callId : null
   }
@@ -216,7 +166,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued
     const { content } = message
     if (content.type !== 'tool_request') return []
     // The id that the model gave, which the wait has.
-    const given = messageAt(state, message.index)?.message.content
+    const given = narrator.messageAt(message.index)?.content
     return given?.type === 'tool_request' ? approvalsOf(waits(), given.callId, content.callId) : []
   }
 
@@ -236,20 +186,25 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued
     return [{ type: 'finish', finishReason: 'tool-calls' }]
   }
 
+  function endIfOver(): UiChunk[] {
+    const { turn } = narrator
+    return hasEnded(turn.status) ? end({ ...turn, status: outcomeOf(turn.status) }) : []
+  }
+
   function end(outcome: Outcome): UiChunk[] {
     isOver = true
     return [finishOf(outcome)]
   }
 
-  function isTold(message: Message): boolean {
-    return message.turn === turnNumber && message.author !== 'user'
+  function ownMessages(): Message[] {
+    return narrator.messages.filter(isShown)
   }
 
   /** The responses to a call that came before the call was closed, because the SDK drops an output when it reads the input. */
   function responseTo({ index, content: call }: Message): UiChunk[] {
     if (call.type !== 'tool_request') return []
-    return messagesOf(state)
-      .filter(message => message.index > index && isTold(message))
+    return ownMessages()
+      .filter(message => message.index > index)
       .map(calls.own)
       .filter(({ content }) => content.type === 'tool_response' && content.callId === call.callId)
       .flatMap(wholeOf)
@@ -261,18 +216,18 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued
   }
 }
 
-function unfinishedTurn({ turns }: Pick<TaskState, 'turns'>): number | null {
-  return turns.find(({ status }) => !hasEnded(status))?.number ?? null
+function isShown({ author }: Message): boolean {
+  return author !== 'user'
 }
 
-export async function foldHeard(heard: AsyncIterable<LoggedEvent>): Promise<HeardBefore> {
-  let state = emptyState
+export async function recallPast(turnNumber: number | undefined, received: AsyncIterable<LoggedEvent>): Promise<Past> {
+  const narrator = new Narrator({ turnNumber: turnNumber ?? null })
   let isAtEnd = false
-  for await (const { cursor, event } of heard) {
-    state = applyOrSkip(state, event, cursor)
+  for await (const { cursor, event } of received) {
+    narrator.recall(cursor, event)
     isAtEnd = event.type === 'turn.finished'
   }
-  return { state, isAtEnd }
+  return { narrator, isAtEnd }
 }
 
 function finishOf({ status, stopReason = 'stop', error, usage }: Outcome): UiChunk {

@@ -2,14 +2,14 @@
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import type { Dialect } from '../../stream/dialects/dialect.ts'
 import { frameEnd, idLine } from '../../stream/sse-frame.ts'
-import { createAiSdkStream, foldHeard } from './ai-sdk-stream.ts'
+import { createAiSdkStream, recallPast } from './ai-sdk-stream.ts'
 
 export const aiSdk: Dialect<UiChunk> = {
   name: 'ai-sdk',
   scope: 'turn',
   headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
   open: async ({ task, turnNumber, heard, isContinued }) =>
-    createAiSdkStream({ task, turnNumber, isContinued, heard: heard && (await foldHeard(heard)) }),
+    createAiSdkStream({ task, turnNumber, isContinued, past: heard && (await recallPast(turnNumber, heard)) }),
   encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
   ending: 'data: [DONE]\n\n',
 }

@@ -3,19 +3,15 @@
  *
  * Its frames have no `id`, because MCP would resume a stream by a GET, which this server does not have. A stream that breaks has no result; the turn goes on.
  */
+import { type Change, Narrator } from '@rivulet/narrator'
 import {
-  applyOrSkip,
   type Cursor,
   type Event,
-  emptyState,
   type FoldedTurn,
   hasEnded,
   hasOpenQuestion,
   isObject,
   type Message,
-  messageAt,
-  messagesOf,
-  restoreState,
   type TokenEvent,
   type WireEvent,
 } from '@rivulet/protocol'
@@ -47,66 +43,43 @@ export function mcpCall(call: McpCall): Dialect {
 }
 
 function openCallStream({ turnNumber, progressToken, respond }: McpCall): DialectStream {
-  let state = emptyState
+  const narrator = new Narrator({ turnNumber, followsJoins: true })
   let progress = 0
   let isOver = false
   return { take, hasEnded: () => isOver }
 
   function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): object[] {
     if (isOver) return []
-    switch (event.type) {
-      case 'snapshot': {
-        const { task, turns, messages, messagesFrom } = event
-        state = restoreState(cursor, { status: task.status, turns, messages, messagesFrom })
-        return endIfOver()
-      }
-      case 'deleted':
-        return end({ number: turnNumber, status: 'canceled', attempt: 0 })
-      case 'caught_up':
-      case 'token':
-      case 'end':
-        return []
-      default:
-        state = applyOrSkip(state, event, cursor)
-        return [...notify(event), ...(event.type === 'turn.waiting' && event.more ? [] : endIfOver())]
-    }
+    if (event.type === 'deleted') return end({ number: turnNumber, status: 'canceled', attempt: 0 })
+    const changes = narrator.take(cursor, event)
+    // The client asks for what happens from now on.
+    const notices = event.type === 'snapshot' ? [] : changes.flatMap(notify)
+    const { turn } = narrator
+    const mayEnd = changes.some(change => change.type === 'started' || change.type === 'ended' || (change.type === 'asked' && !change.more))
+    return [...notices, ...(mayEnd && (hasEnded(turn.status) || hasOpenQuestion(turn.waits)) ? end(turn) : [])]
   }
 
-  function notify(event: Event): object[] {
-    const message = event.turn === target() ? messageOf(event) : null
+  function notify(change: Change): object[] {
+    const message = progressOf(change)
     if (message === null) return []
     progress += 1
     return [{ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress, message } }]
   }
 
-  function messageOf(event: Event): string | null {
-    if (event.type === 'custom') return event.name === 'progress' ? reportOf(event.data) : null
-    if (event.type !== 'message.delta' && event.type !== 'message.replaced' && event.type !== 'message.finished') return null
-    const { content, status } = messageAt(state, event.index)?.message ?? {}
-    if (content?.type === 'tool_request') return status === 'streaming' ? null : `Calls ${content.name}`
-    const isReport = content?.type === 'tool_response' && status === 'streaming' && typeof content.content === 'string'
-    return isReport ? shortened(`${content.name}: ${content.content}`) : null
-  }
-
-  function endIfOver(): object[] {
-    const turn = state.turns.find(({ number }) => number === target())
-    return turn && (hasEnded(turn.status) || hasOpenQuestion(turn.waits)) ? end(turn) : []
-  }
-
   function end(turn: FoldedTurn): object[] {
     isOver = true
-    return [
-      respond(
-        turn,
-        messagesOf(state).filter(message => message.turn === turn.number),
-      ),
-    ]
+    return [respond(turn, narrator.messages)]
   }
+}
 
-  /** The turn of the call, or the one that it has joined. */
-  function target(): number {
-    return state.turns.find(({ number }) => number === turnNumber)?.joinedTo ?? turnNumber
-  }
+/** Null for a change that is no step of the agent. */
+function progressOf(change: Change): string | null {
+  if (change.type === 'custom') return change.name === 'progress' ? reportOf(change.data) : null
+  if (!('message' in change)) return null
+  const { content, status } = change.message
+  if (content.type === 'tool_request') return status === 'streaming' ? null : `Calls ${content.name}`
+  const isReport = change.type === 'grew' && content.type === 'tool_response' && typeof content.content === 'string'
+  return isReport ? shortened(`${content.name}: ${content.content}`) : null
 }
 
 /** An agent reports by `turn.custom('progress', { message })`, or with a text in place of the object. */

@@ -2,8 +2,8 @@
 import { hasEnded, type Message, type Turn } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { askingLog } from '../../../test/asking-log.ts'
-import { type Entry, snapshotOf } from '../../../test/log-entries.ts'
+import { askingLog } from '../../../../../test/support/logs/asking-log.ts'
+import { type Entry, snapshotOf } from '../../../../../test/support/logs/log-entries.ts'
 import { mcpTask, noticeOf } from './mcp-task.ts'
 
 const always = (law: (log: Entry[]) => void, numRuns = 30) => fc.assert(fc.property(askingLog, law), { numRuns })

@@ -3,8 +3,8 @@ import { type Cursor, type Message, messagesOf, type StreamFormat } from '@rivul
 import { itemsOf } from '@rivulet/views/agentkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Entry, replay, snapshotOf, stateOf, task } from '../../../test/log-entries.ts'
-import { randomLog } from '../../../test/random-log.ts'
+import { type Entry, replay, snapshotOf, stateOf, task } from '../../../../../test/support/logs/log-entries.ts'
+import { randomLog } from '../../../../../test/support/logs/random-log.ts'
 import type { Dialect, DialectStream } from '../../stream/dialects/dialect.ts'
 import { formats } from '../formats.ts'
 

@@ -1,7 +1,7 @@
 import { createTurnComposer, delta, type Event } from '@rivulet/protocol'
 import { createStreamEvents } from '@rivulet/views/mini-claw-code'
 import { expect, test } from 'vitest'
-import { replay, snapshotOf, task } from '../../../test/log-entries.ts'
+import { replay, snapshotOf, task } from '../../../../../test/support/logs/log-entries.ts'
 import { viewDialect } from './view-dialect.ts'
 
 const dialect = viewDialect('mini-claw-code', createStreamEvents)

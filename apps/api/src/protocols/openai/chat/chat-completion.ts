@@ -5,27 +5,8 @@
  * replaced message or a gap makes them untrue, it ends with an error. Reasoning is not part of the protocol and ends nothing: what a client has of it may
  * be that of a failed attempt. With `hidesRetries`, all of it comes at the end instead, when it is certain. It cannot be resumed.
  */
-import {
-  applyOrSkip,
-  type Content,
-  type Cursor,
-  type Event,
-  emptyState,
-  type FoldedTurn,
-  hasEnded,
-  type Message,
-  messageAt,
-  messagesOf,
-  nextIndexOf,
-  restoreState,
-  type Snapshot,
-  type StopReason,
-  type TaskState,
-  type TokenEvent,
-  type Turn,
-  type Wait,
-  type WireEvent,
-} from '@rivulet/protocol'
+import { Narrator } from '@rivulet/narrator'
+import type { Content, Cursor, Event, Message, StopReason, TokenEvent, Turn, Wait, WireEvent } from '@rivulet/protocol'
 import type { Dialect, DialectStream, LoggedEvent } from '../../../stream/dialects/dialect.ts'
 import { frameEnd, idLine } from '../../../stream/sse-frame.ts'
 import { questionItem } from '../responses/output-item.ts'
@@ -67,86 +48,42 @@ export function openAiChat(head: ResponseHead, options: ChatOptions): Dialect<Ch
 export async function openChatStream(
   head: ResponseHead,
   { includesUsage, hidesRetries }: ChatOptions,
-  heard?: AsyncIterable<LoggedEvent>,
+  received?: AsyncIterable<LoggedEvent>,
 ): Promise<DialectStream<ChatChunk>> {
   const { segment } = head
-  let state = emptyState
+  const narrator = new Narrator({ turnNumber: head.number })
   let attempt = 0
-  /** The message that is being told, and what of it. Those behind it wait until it is closed. */
+  /** The message that is being sent, and how much of it was. Those behind it wait until it is closed. */
   let index = segment.from
-  let said = ''
-  const told = { content: '', reasoning_content: '' }
-  /** Whether another call follows that was asked for together with the last one. */
-  let isAskingMore = false
+  let sentText = ''
+  const sent = { content: '', reasoning_content: '' }
   let isOver = false
   const common = commonOf(head, 'chat.completion.chunk')
   let pending: ChatChunk[] = [chunkOf({ role: 'assistant', content: '' })]
-  for await (const { cursor, event } of heard ?? []) pending = [...pending, ...follow(cursor, event)]
+  for await (const { cursor, event } of received ?? []) pending = [...pending, ...chunksOf(cursor, event)]
   return { take, hasEnded: () => isOver && pending.length === 0 }
 
   function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): ChatChunk[] {
     const before = pending
     pending = []
-    if (isOver) return before
-    switch (event.type) {
-      case 'snapshot':
-        return [...before, ...restore(cursor, event)]
-      case 'deleted':
-        return [...before, ...fail('The task was deleted')]
-      case 'caught_up':
-      case 'token':
-      case 'end':
-        return before
-      default:
-        return [...before, ...follow(cursor, event)]
+    return [...before, ...chunksOf(cursor, event)]
+  }
+
+  function chunksOf(cursor: Cursor, event: Event | WireEvent | TokenEvent): ChatChunk[] {
+    if (isOver) return []
+    if (event.type === 'deleted') return fail('The task was deleted')
+    const changes = narrator.take(cursor, event)
+    if (!narrator.isWhole) return fail('Events were lost; retrieve the conversation')
+    const last = changes.at(-1)
+    if (!last || (last.type === 'asked' && last.more)) return []
+    const { turn } = narrator
+    if (turn.attempt > attempt && sent.content !== '') return fail('The agent begins again; its text so far does not count')
+    if (turn.attempt > attempt) {
+      index = Math.max(segment.from, narrator.messages[0]?.index ?? turn.firstIndex ?? 0)
+      sentText = ''
     }
-  }
-
-  /** A snapshot is the beginning, or a gap, in which the attempt may have become another one. Until its log is restored, it may lack messages. */
-  function restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom }: Snapshot): ChatChunk[] {
-    const own = messages.filter(({ turn }) => turn === head.number)
-    const isWhole = messagesFrom === 0 || messages.some(({ turn }) => turn < head.number)
-    if (!isWhole) return fail('Events were lost; retrieve the conversation')
-    state = restoreState(cursor, { status, turns, messages: own, messagesFrom: own[0]?.index ?? messagesFrom + messages.length })
-    // Questions that are asked together are appended together, so the snapshot has all of them.
-    isAskingMore = false
-    const turn = turnIn(state)
-    const failure = start(turn.attempt, state.messagesFrom)
-    return isOver ? failure : hasEnded(turn.status) ? end(turn) : proceed()
-  }
-
-  function follow(cursor: Cursor, event: Event): ChatChunk[] {
-    if (event.turn !== head.number || isOver) return []
-    state = applyOrSkip(state, event, cursor)
-    switch (event.type) {
-      case 'turn.started':
-        return start(event.attempt, event.firstIndex)
-      case 'message.started':
-      case 'message.delta':
-      case 'message.replaced':
-      case 'message.finished':
-      case 'turn.resumed':
-        return proceed()
-      case 'turn.waiting':
-        isAskingMore = event.more === true
-        return proceed()
-      case 'turn.finished':
-        return end(turnIn(state))
-      default:
-        return []
-    }
-  }
-
-  function start(number: number, firstIndex: number): ChatChunk[] {
-    if (number > attempt && told.content !== '') return fail('The agent begins again; its text so far does not count')
-    if (number > attempt) begin(firstIndex)
-    attempt = number
-    return []
-  }
-
-  function begin(firstIndex: number): void {
-    index = Math.max(segment.from, firstIndex)
-    said = ''
+    attempt = turn.attempt
+    return last.type === 'ended' ? end(turn) : proceed()
   }
 
   function proceed(): ChatChunk[] {
@@ -155,30 +92,30 @@ export async function openChatStream(
 
   /** Null while no function of the client is called, or while a message that came before the call is not there. */
   function ask(): ChatChunk[] | null {
-    const calls = callsOf(turnIn(state).waits, segment)
+    const calls = callsOf(narrator.turn.waits, segment)
     const to = endOf(calls)
-    if (calls.length === 0 || isAskingMore || nextIndexOf(state) < to) return null
-    if (ownMessages({ from: segment.from, to }).some(({ status }) => status === 'streaming')) return null
+    if (calls.length === 0 || narrator.nextIndex < to) return null
+    if (within(narrator.messages, { from: segment.from, to }).some(({ status }) => status === 'streaming')) return null
     const asked = chunkOf({ tool_calls: calls.map((call, place) => ({ index: place, ...toolCall(call) })) })
     return close({ from: segment.from, to }, [asked, chunkOf({}, 'tool_calls')], {})
   }
 
   function more(to: number | null = null): ChatChunk[] {
     const chunks: ChatChunk[] = []
-    for (let message = messageAt(state, index)?.message; message && index < (to ?? Infinity); message = messageAt(state, index)?.message) {
+    for (let message = narrator.messageAt(index); message && index < (to ?? Infinity); message = narrator.messageAt(index)) {
       const { content, status } = message
       const field = content.type === 'reasoning' ? 'reasoning_content' : 'content'
       const now = content.type === 'reasoning' ? reasoningOf([message]) : textOf([message])
       // Replaced content cannot be sent again. The end of the stream compares the texts.
-      const added = now.startsWith(said) ? now.slice(said.length) : ''
+      const added = now.startsWith(sentText) ? now.slice(sentText.length) : ''
       // Between two texts stands an empty line.
-      const text = added !== '' && said === '' && told[field] !== '' ? `\n\n${added}` : added
-      said += added
-      told[field] += text
+      const text = added !== '' && sentText === '' && sent[field] !== '' ? `\n\n${added}` : added
+      sentText += added
+      sent[field] += text
       if (text !== '') chunks.push(chunkOf({ [field]: text }))
       if (status === 'streaming' && isInCompletion[content.type]) break
       index = message.index + 1
-      said = ''
+      sentText = ''
     }
     return chunks
   }
@@ -193,7 +130,7 @@ export async function openChatStream(
 
   function close(range: Range, last: ChatChunk[], usage: NonNullable<Turn['usage']>): ChatChunk[] {
     const rest = more(range.to)
-    if (textOf(ownMessages(range)) !== told.content) return fail('The agent replaced its text')
+    if (textOf(within(narrator.messages, range)) !== sent.content) return fail('The agent replaced its text')
     isOver = true
     return [...rest, ...last, ...(includesUsage ? [{ ...common, choices: [], usage: chatUsage(usage) }] : [])]
   }
@@ -205,14 +142,6 @@ export async function openChatStream(
 
   function chunkOf(delta: object, finish_reason: string | null = null): ChatChunk {
     return { ...common, choices: [{ index: 0, delta, logprobs: null, finish_reason }] }
-  }
-
-  function ownMessages(range: Range): Message[] {
-    return within(messagesOf(state), range).filter(({ turn }) => turn === head.number)
-  }
-
-  function turnIn({ turns }: TaskState): FoldedTurn {
-    return turns.find(({ number }) => number === head.number) ?? { number: head.number, status: 'queued', attempt: 0 }
   }
 }
 

@@ -1,10 +1,11 @@
-/** The log of one task as a list of entries: its fold, its snapshots, and what a dialect makes of it. */
+/** The log of one task as a list of entries: its fold, its snapshots, and what a narrator or a dialect makes of it. */
 import { applyEvent, type Cursor, type Event, emptyState, messagesOf, type Snapshot, type TaskState } from '@rivulet/protocol'
-import type { DialectStream } from '../src/stream/dialects/dialect.ts'
 
 export const task = '0198c0de-0000-7000-8000-000000000001'
 
 export type Entry = { cursor: Cursor; event: Event }
+
+type Taker<Chunk> = { take(cursor: Cursor, event: Event): Chunk[] }
 
 export function stateOf(log: readonly Entry[]): TaskState {
   return log.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState)
@@ -19,12 +20,12 @@ export function snapshotOf(log: readonly Entry[], reason: Snapshot['reason']): S
 }
 
 /** The chunks that a stream returns for these entries. */
-export function take<Chunk extends object>(stream: DialectStream<Chunk>, log: readonly Entry[]): Chunk[] {
+export function take<Chunk extends object>(stream: Taker<Chunk>, log: readonly Entry[]): Chunk[] {
   return log.flatMap(({ cursor, event }) => stream.take(cursor, event))
 }
 
 /** The chunks as on the wire: the last chunk of an event has its cursor. */
-export function framesOf<Chunk extends object>(stream: DialectStream<Chunk>, log: readonly Entry[]): { id: Cursor | null; chunk: Chunk }[] {
+export function framesOf<Chunk extends object>(stream: Taker<Chunk>, log: readonly Entry[]): { id: Cursor | null; chunk: Chunk }[] {
   return log.flatMap(({ cursor, event }) => {
     const chunks = stream.take(cursor, event)
     return chunks.map((chunk, place) => ({ id: place === chunks.length - 1 ? cursor : null, chunk }))

@@ -1,9 +1,9 @@
 /**
- * Reports changed sources, after a short delay because an editor's save is often several changes. Installed packages and hidden folders are not
- * watched.
+ * Reports changed sources, after a short delay because an editor's save is often several changes. Installed packages, Python's virtual environments and
+ * caches, and hidden folders are not watched.
  */
-import { type FSWatcher, readdirSync, watch } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { existsSync, type FSWatcher, readdirSync, watch } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { root } from './programs.ts'
 
 const settleMs = 200
@@ -20,7 +20,7 @@ export function watchSources(folders: readonly string[], onChange: (files: strin
     try {
       if (!watchers.has(folder)) watchers.set(folder, watchFolder(folder))
       for (const entry of readdirSync(folder, { withFileTypes: true })) {
-        if (entry.isDirectory() && !/^(\.|node_modules$|dist$)/.test(entry.name)) watchTree(join(folder, entry.name))
+        if (entry.isDirectory() && hasSources(join(folder, entry.name))) watchTree(join(folder, entry.name))
       }
     } catch {
       // Gone, or closed to us.
@@ -51,6 +51,11 @@ export function watchSources(folders: readonly string[], onChange: (files: strin
     clearTimeout(soon)
     for (const watcher of watchers.values()) watcher.close()
   }
+}
+
+/** A virtual environment of Python can have any name, and has this file. */
+function hasSources(folder: string): boolean {
+  return !/^(\..*|node_modules|dist|__pycache__|site-packages)$/.test(basename(folder)) && !existsSync(join(folder, 'pyvenv.cfg'))
 }
 
 /** The folders that these files lie in. */

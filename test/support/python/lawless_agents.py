@@ -1,11 +1,27 @@
-"""The agents that `rivulet conform` asks for, but this worker runs each step again, and leaves at once."""
+"""The agents that `rivulet conform` asks for, but this worker runs each step again, leaves at once, and repeats itself after a cut."""
 import asyncio
 import os
 import signal
 import uuid
+from urllib.parse import urlsplit
 
 import rivulet
 from rivulet import RivuletError, agent
+
+
+was_cut = asyncio.Event()
+
+
+async def watch_connection():
+    """Connects without a request: the server replies 408 to that in time, so only a cut ends it without a byte."""
+    api = urlsplit(os.environ["RIVULET_URL"])
+    while not was_cut.is_set():
+        try:
+            reader, _ = await asyncio.open_connection(api.hostname, api.port)
+            if not await reader.read():
+                was_cut.set()
+        except ConnectionError:
+            was_cut.set()
 
 
 async def pause(turn):
@@ -18,6 +34,8 @@ async def echo(turn):
         for word in turn.text.split(" "):
             await message.append(word + " ")
             await pause(turn)
+        if was_cut.is_set():
+            await message.append("again ")
 
 
 @agent("conform-step")
@@ -43,7 +61,9 @@ def leave():
 async def main():
     worker = rivulet.Worker([echo, step, ask])
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
+    watching = asyncio.create_task(watch_connection())
     await worker.run()
+    watching.cancel()
 
 
 asyncio.run(main())

@@ -23,6 +23,8 @@ export type BenchOptions = {
   environment: Environment
   /** Multiplies every limit, for a slow machine. */
   patience: number
+  /** Ends every wait, with an error. */
+  signal: AbortSignal
 }
 
 /** A task at its end: as a viewer has it that has followed from the first event, which is the same as what is stored. */
@@ -36,36 +38,41 @@ export type Ending = {
 export class Bench {
   readonly #options: BenchOptions
   readonly #platform: TemporaryPlatform
-  readonly #workerUrl: string
   readonly #client: ReturnType<typeof createClient>
   readonly proxy: WorkerProxy
+  #workerUrl = ''
   #workers: ForeignWorker[] = []
   #tasks: TaskHandle[] = []
 
-  private constructor(options: BenchOptions, platform: TemporaryPlatform, proxy: WorkerProxy, workerUrl: string) {
+  private constructor(options: BenchOptions, platform: TemporaryPlatform) {
     this.#options = options
     this.#platform = platform
-    this.#workerUrl = workerUrl
     this.#client = createClient({ url: platform.url })
-    this.proxy = proxy
+    this.proxy = new WorkerProxy(platform.url)
   }
 
   static async open(options: BenchOptions): Promise<Bench> {
     const idle = { refused: new Promise<never>(() => {}), stop: async () => {} }
     const environment = { ...options.environment, ...knobs }
     const platform = await startTemporaryPlatform({ environment, agentFiles: [], startWorker: () => idle })
-    const proxy = new WorkerProxy(platform.url)
-    const bench = new Bench({ ...options, environment }, platform, proxy, await proxy.listen())
-    await bench.until(
-      'the API is ready',
-      () =>
-        bench.#client.ready().then(
-          () => true,
-          () => false,
-        ),
-      120,
-    )
+    const bench = new Bench({ ...options, environment }, platform)
+    try {
+      await bench.#open()
+    } catch (error) {
+      await bench.close()
+      throw error
+    }
     return bench
+  }
+
+  async #open(): Promise<void> {
+    this.#workerUrl = await this.proxy.listen()
+    const isReady = () =>
+      this.#client.ready().then(
+        () => true,
+        () => false,
+      )
+    await this.until('the API is ready', isReady, 120)
   }
 
   /** Another worker, ready when this resolves. */
@@ -111,7 +118,7 @@ export class Bench {
   async #follow(task: TaskHandle): Promise<Ending> {
     const shown = new Set<string>()
     let last: TaskState | null = null
-    const signal = AbortSignal.timeout(120_000 * this.#options.patience)
+    const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(120_000 * this.#options.patience)])
     for await (const { state } of tellTask(task, { signal })) {
       last = state
       for (const text of textsOf(messagesOf(state))) shown.add(text)
@@ -142,10 +149,15 @@ export class Bench {
 
   async until(what: string, condition: () => boolean | Promise<boolean>, seconds = 30): Promise<void> {
     const deadline = performance.now() + seconds * this.#options.patience * 1000
+    this.#options.signal.throwIfAborted()
     while (!(await condition())) {
       if (performance.now() > deadline) throw new Error(`waited ${seconds * this.#options.patience} s for ${what}`)
-      await sleep(50)
+      await this.pause(50)
     }
+  }
+
+  pause(ms: number): Promise<void> {
+    return sleep(ms, undefined, { signal: this.#options.signal })
   }
 
   /** @returns whether a time is within a limit of the laws */

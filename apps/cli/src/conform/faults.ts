@@ -1,5 +1,4 @@
 /** One seed of faults: tasks of every kind run on two workers, while workers are killed and frozen, connections are cut and replies are withheld. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Bench, type Ending, leaseMs } from './bench.ts'
 import type { ForeignWorker } from './foreign-worker.ts'
 import { expectAnswer, expectOneResult, expectText } from './laws.ts'
@@ -13,39 +12,49 @@ type Random = () => number
 export class FaultRun {
   readonly #bench: Bench
   readonly #random: Random
+  /** Of its own, because the number of replies depends on the machine, and the faults are those of the seed. */
+  readonly #randomReply: Random
   readonly #workers: ForeignWorker[] = []
   #deaths = 0
 
   constructor(bench: Bench, seed: number) {
     this.#bench = bench
     this.#random = randomOf(seed)
+    this.#randomReply = randomOf(~seed)
   }
 
-  /** Returns what went wrong, for each task. */
-  async run(): Promise<string[]> {
+  /** Returns how many tasks had not ended when each fault came. Throws what went wrong, for each task. */
+  async run(): Promise<string> {
     for (let i = 0; i < 2; i += 1) this.#workers.push(await this.#bench.start())
-    const judged = await Promise.all([this.#echo(), this.#echo(), this.#echo(), this.#step(0), this.#step(1), this.#ask()])
+    const tasks = [this.#echo(), this.#echo(), this.#echo(), this.#step(0), this.#step(1), this.#ask()]
+    let running = tasks.length
+    const judged = Promise.all(tasks.map(task => task.finally(() => (running -= 1))))
+    // It is awaited after the faults, and may fail before.
+    judged.catch(() => {})
+    const runningAt: number[] = []
     for (let i = 0; i < 3; i += 1) {
-      await sleep(this.#between(200, 1_200))
+      await this.#bench.pause(this.#between(200, 1_200))
+      runningAt.push(running)
       await this.#disturb()
     }
-    const ends = await Promise.all(judged)
+    const violations = (await judged).filter(violation => violation !== null)
     await Promise.all(this.#workers.map(worker => worker.kill()))
-    return ends.filter(violation => violation !== null)
+    if (violations.length > 0) throw new Error(violations.join('; '))
+    return `${tasks.length} tasks, of which ${runningAt.join(', ')} had not ended when a fault came`
   }
 
-  async #echo(): Promise<Promise<string | null>> {
+  async #echo(): Promise<string | null> {
     const words = Array.from({ length: this.#between(20, 80) }, () => Math.floor(this.#random() * 1e9).toString(36))
     const task = await this.#bench.task('conform-echo', words.join(' '), { pauseMs: this.#between(5, 60) })
     return judge('conform-echo', this.#bench.ending(task), end => expectText(end, words))
   }
 
-  async #step(failures: number): Promise<Promise<string | null>> {
+  async #step(failures: number): Promise<string | null> {
     const task = await this.#bench.task('conform-step', 'go', { failures, pauseMs: this.#between(0, 1_500) })
     return judge('conform-step', this.#bench.ending(task), expectOneResult)
   }
 
-  async #ask(): Promise<Promise<string | null>> {
+  async #ask(): Promise<string | null> {
     const task = await this.#bench.task('conform-ask', 'go')
     const answered = this.#bench.openWait(task).then(wait => task.answer(wait, { action: 'accept' }))
     return judge(
@@ -69,16 +78,16 @@ export class FaultRun {
       case 'freeze':
         this.#deaths += 1
         worker?.signal('SIGSTOP')
-        await sleep(leaseMs + this.#between(500, 1_500))
+        await this.#bench.pause(leaseMs + this.#between(500, 1_500))
         worker?.signal('SIGCONT')
         return
       case 'cut':
         proxy.cut()
-        await sleep(this.#between(100, 800))
+        await this.#bench.pause(this.#between(100, 800))
         return proxy.heal()
       case 'withhold':
-        proxy.withhold(call => call !== 'claim' && call !== 'hello' && this.#random() < 0.5)
-        await sleep(this.#between(300, 1_000))
+        proxy.withhold(call => call !== 'claim' && call !== 'hello' && this.#randomReply() < 0.5)
+        await this.#bench.pause(this.#between(300, 1_000))
         return proxy.heal()
     }
   }

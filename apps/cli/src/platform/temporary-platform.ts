@@ -15,7 +15,9 @@ export type TemporaryOptions = Pick<PlatformOptions, 'startWorker' | 'environmen
   write?: (line: string) => void
 }
 
-/** Servers and keys of the environment are left alone. */
+/** The servers of the environment, with their keys and listeners: a platform of its own uses none of them. `SECRETS_KEY` opens no server. */
+const ofOtherServers = /^(REDIS_URL|DATABASE_URL|RIVULET_KEY|RIVULET_WORKER_KEY|KEY_PEPPER|KEY_PEPPER_OLD|INTERNAL_\w+|FILES_S3_\w+)$/
+
 export async function startTemporaryPlatform({ environment, write = () => {}, ...options }: TemporaryOptions): Promise<TemporaryPlatform> {
   const dataDir = mkdtempSync(join(tmpdir(), 'rivulet-'))
   // Postgres runs as another user when this is root.
@@ -26,7 +28,7 @@ export async function startTemporaryPlatform({ environment, write = () => {}, ..
     lines.push(line)
     write(line)
   }
-  const { REDIS_URL: _, DATABASE_URL: __, RIVULET_KEY: ___, RIVULET_WORKER_KEY: ____, ...own } = environment
+  const own = Object.fromEntries(Object.entries(environment).filter(([name]) => !ofOtherServers.test(name)))
   try {
     const platform = await startPlatform({
       ...{ host: '127.0.0.1', port: await freePort(), dataDir, environment: own, isWatching: false, inspectPort: null },

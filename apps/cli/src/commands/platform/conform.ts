@@ -26,22 +26,18 @@ export function addConformCommand(program: Command, context: Context): void {
 async function conform(context: Context, command: string[], options: ConformOptions): Promise<void> {
   const { environment, out, err } = context
   err.status(() => 'starting a platform')
-  const bench = await Bench.open({ command, environment, patience: options.patience })
-  context.onStop(() => void bench.close())
+  const stopping = new AbortController()
+  context.onStop(() => stopping.abort())
+  const { signal } = stopping
   const verdicts: Verdict[] = []
   try {
-    for (const law of laws) await judge(law.name, () => law.try(bench))
-    for (let seed = options.firstSeed; seed < options.firstSeed + options.seeds; seed += 1) {
-      await bench.clear({ isBroken: true })
-      await judge(`faults, seed ${seed}`, async () => {
-        const violations = await new FaultRun(bench, seed).run()
-        if (violations.length > 0) throw new Error(violations.join('; '))
-        return '6 tasks'
-      })
-    }
+    const bench = await Bench.open({ command, environment, patience: options.patience, signal })
+    await tryAll(bench).finally(() => bench.close())
+  } catch (error) {
+    if (!signal.aborted) throw error
+    return context.exitWith(exitCodes.canceled)
   } finally {
     err.status(null)
-    await bench.close()
   }
   const isConforming = verdicts.every(({ holds }) => holds)
   const broken = verdicts.filter(({ holds }) => !holds).length
@@ -49,12 +45,21 @@ async function conform(context: Context, command: string[], options: ConformOpti
   else out.write(isConforming ? 'The worker keeps the laws.\n' : `The worker breaks ${broken} of ${verdicts.length} laws.\n`)
   context.exitWith(isConforming ? exitCodes.completed : exitCodes.failed)
 
-  async function judge(law: string, trial: () => Promise<string>): Promise<void> {
+  async function tryAll(bench: Bench): Promise<void> {
+    for (const law of laws) await judge(bench, law.name, () => law.try(bench))
+    for (let seed = options.firstSeed; seed < options.firstSeed + options.seeds; seed += 1) {
+      await bench.clear({ isBroken: true })
+      await judge(bench, `faults, seed ${seed}`, () => new FaultRun(bench, seed).run())
+    }
+  }
+
+  async function judge(bench: Bench, law: string, trial: () => Promise<string>): Promise<void> {
     err.status(() => law)
     const verdict = await trial().then(
       detail => ({ law, holds: true, detail }),
       (error: Error) => ({ law, holds: false, detail: error.message }),
     )
+    signal.throwIfAborted()
     verdicts.push(verdict)
     const workerOutput = await bench.clear({ isBroken: !verdict.holds })
     if (!options.json) out.write(lineOf(verdict))

@@ -11,7 +11,7 @@ const withEngines = {
 }
 
 const units = [
-  'packages/{agent,client,narrator,protocol,runtime,views}/src/**/*.test.{ts,tsx}',
+  'packages/{agent,client,contract,narrator,protocol,runtime,views}/src/**/*.test.{ts,tsx}',
   'apps/{agents,console}/src/**/*.test.{ts,tsx}',
 ]
 const slow = ['**/*.slow.test.ts']

@@ -6,6 +6,7 @@ import { codesTable, failuresTable } from './errors.ts'
 import { allLimits, limitsTable, taskLimits } from './limits.ts'
 import { withBlock } from './marked-block.ts'
 import { metricsTable } from './metrics.ts'
+import { shapesText } from './shapes.ts'
 import { allVariables, exampleOf, variablesTable } from './variables.ts'
 
 /** By path: the content that the file should have, from the one that it has. */
@@ -22,6 +23,7 @@ export const generatedFiles: Readonly<Record<string, (page: string) => string>> 
       limits: () => limitsTable(taskLimits),
     }),
   'docs/operations.md': page => withBlocks(page, { variables: () => variablesTable(allVariables()), metrics: metricsTable }),
+  'packages/client/src/generated/shapes.ts': shapesText,
   'ops/grafana/rivulet.json': dashboard,
 }
 

@@ -1,5 +1,5 @@
 /** Every limit with its default: what it limits, and what happens above it. */
-import * as protocol from '@rivulet/protocol'
+import * as protocol from '@rivulet/protocol/limits'
 import { code, tableOf } from './marked-block.ts'
 import { allVariables } from './variables.ts'
 

@@ -8,7 +8,7 @@ import { inlinedModules } from '../inlined-modules.ts'
 import { type Manifest, publishedManifest, type RootManifest } from './manifest.ts'
 
 /** In the order of their imports. */
-export const libraries = ['protocol', 'runtime', 'broker', 'client', 'worker', 'agent', 'views']
+export const libraries = ['protocol', 'contract', 'runtime', 'broker', 'client', 'worker', 'agent', 'views']
 
 const testing = 'apps/cli/src/project/testing.ts'
 

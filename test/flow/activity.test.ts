@@ -1,5 +1,5 @@
 /** What was done in the last minutes, as an operator sees it. */
-import type { Activity, ErrorGroup, Worker, WorkerVersion } from '@rivulet/protocol'
+import type { Activity, ErrorGroup, Worker, WorkerVersion } from '@rivulet/contract/agents'
 import { expect, test } from 'vitest'
 import { withPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'

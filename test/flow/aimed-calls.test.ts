@@ -2,7 +2,7 @@
  * Every call that the API has, in every protocol, aimed at what one tenant owns, by callers with few rights: another tenant's key, a key limited to another
  * agent, a key that may only write, a token with one right. None gets a text of the owner that it may not, and none changes what it may not.
  */
-import type { TokenRight } from '@rivulet/protocol'
+import type { TokenRight } from '@rivulet/contract/scopes'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AimedCall, aimedCalls, type Call } from '../support/calls/aimed-calls.ts'
 import { errorCodeOf, readDocumentedErrors } from '../support/calls/documented-errors.ts'

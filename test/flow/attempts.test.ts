@@ -1,5 +1,6 @@
 /** The attempts of a turn: each is kept with its error, its worker, its times and what it said, and counts for the bill. */
-import type { Attempt, Message } from '@rivulet/protocol'
+import type { Attempt } from '@rivulet/contract/turns'
+import type { Message } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { billedModel } from '../support/agents/billed-agent.ts'

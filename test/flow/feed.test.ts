@@ -1,6 +1,6 @@
 /** The feed over HTTP: pages and a stream, resumed exactly, across two APIs and their deaths. */
 import { createClient } from '@rivulet/client'
-import type { FeedEntry } from '@rivulet/protocol'
+import type { FeedEntry } from '@rivulet/contract/feed'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'

@@ -1,5 +1,5 @@
 /** The views of a whole task over HTTP: each is a stream that can be joined, cut and resumed like our own. */
-import type { StreamFormat } from '@rivulet/protocol'
+import type { StreamFormat } from '@rivulet/contract/fields'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, full, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'

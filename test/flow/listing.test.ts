@@ -1,5 +1,6 @@
 /** Finding tasks and paging through them. No worker is needed: the agent is registered, and no worker runs it. */
-import type { Agent, Message, Task } from '@rivulet/protocol'
+import type { Agent } from '@rivulet/contract/agents'
+import type { Message, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply, Page } from '../support/platform/platform-client.ts'

@@ -2,7 +2,8 @@
  * What goes wrong leaves one line in the log of the API that saw it, with the task and the turn, and is counted. The worker here is played by
  * the test, so that each thing happens when it is meant to.
  */
-import type { Claim, ClaimResult, Task } from '@rivulet/protocol'
+import type { Claim, ClaimResult } from '@rivulet/contract/internal'
+import type { Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { keepHold } from '../support/keep-hold.ts'
 import { metric } from '../support/platform/metrics.ts'

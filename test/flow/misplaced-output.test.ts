@@ -1,7 +1,8 @@
 /** A worker of another make that sends output at a wrong index: viewers receive it, and no row can hold it, so its turn is not completed. */
 import { randomUUID } from 'node:crypto'
 import { createLogWriter } from '@rivulet/broker'
-import type { Claim, ClaimResult, Message, Turn } from '@rivulet/protocol'
+import type { Claim, ClaimResult } from '@rivulet/contract/internal'
+import type { Message, Turn } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'

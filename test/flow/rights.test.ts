@@ -1,5 +1,6 @@
 /** Keys and tokens with few rights, from outside: a key limited to agents, a key that may only write, each right of a token. */
-import type { Scope, TokenRight, Wait } from '@rivulet/protocol'
+import type { Scope, TokenRight } from '@rivulet/contract/scopes'
+import type { Wait } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'

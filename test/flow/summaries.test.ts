@@ -1,5 +1,6 @@
 /** Tasks as the lines of a list, the search for them, and the caller's own name. */
-import type { Caller, TaskSummary } from '@rivulet/protocol'
+import type { Caller } from '@rivulet/contract/keys'
+import type { TaskSummary } from '@rivulet/contract/tasks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply, Page } from '../support/platform/platform-client.ts'

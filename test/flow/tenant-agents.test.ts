@@ -1,6 +1,6 @@
 /** Agents are named within a tenant: workers of two tenants, and those of all tenants, run agents of one name. */
 import { randomUUID } from 'node:crypto'
-import type { CreateKey } from '@rivulet/protocol'
+import type { CreateKey } from '@rivulet/contract/keys'
 import { createWorker, defineAgent, type Logger } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'

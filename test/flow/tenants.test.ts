@@ -3,8 +3,9 @@
  * of another task, the token without the right, the key that is limited to another agent. The routes are those that the API says it has; one without a row here fails.
  */
 import { randomUUID } from 'node:crypto'
+import type { AuditEntry } from '@rivulet/contract/audit'
 import { callOf, routes } from '@rivulet/contract/routes'
-import type { AuditAction, AuditEntry, Scope, TokenRight } from '@rivulet/protocol'
+import type { AuditAction, Scope, TokenRight } from '@rivulet/contract/scopes'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCodeOf, readDocumentedErrors } from '../support/calls/documented-errors.ts'
 import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/platform/keyring.ts'

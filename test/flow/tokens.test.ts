@@ -1,7 +1,8 @@
 /** Tokens of one task, from outside: what a renewed one may do, how they are ended, what their holders can take from others, what they show. */
 import { createHmac } from 'node:crypto'
 import { createClient as connect } from '@rivulet/client'
-import type { CreateTokenInput, Task, Turn, Wait } from '@rivulet/protocol'
+import type { CreateTokenInput } from '@rivulet/contract/tokens'
+import type { Task, Turn, Wait } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'

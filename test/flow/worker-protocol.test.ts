@@ -3,7 +3,8 @@
  * process remembers of a turn has to be in Redis and Postgres, too.
  */
 import { randomUUID } from 'node:crypto'
-import { type ClaimedTurn, delta, done, full, start, type Turn, text, type Update, type WorkerAppended } from '@rivulet/protocol'
+import type { ClaimedTurn, WorkerAppended } from '@rivulet/contract/worker'
+import { delta, done, full, start, type Turn, text, type Update } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { faultsOf } from '../support/judge/task-laws.ts'

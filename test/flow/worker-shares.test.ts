@@ -1,6 +1,6 @@
 /** The share of an API process that the workers of one tenant have: a rate of calls, and two calls and four heartbeats under way at a time. */
 import { randomUUID } from 'node:crypto'
-import type { ClaimResult } from '@rivulet/protocol'
+import type { ClaimResult } from '@rivulet/contract/internal'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { openTestKeyring, pepper } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'

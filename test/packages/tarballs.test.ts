@@ -15,7 +15,7 @@ import { installPackages, packagesOf } from '../support/tarballs.ts'
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url))
 const folder = inject('consumer')
-const names = ['protocol', 'runtime', 'broker', 'client', 'worker', 'agent', 'views'].map(name => `@rivulet/${name}`)
+const names = ['protocol', 'contract', 'runtime', 'broker', 'client', 'worker', 'agent', 'views'].map(name => `@rivulet/${name}`)
 
 describe('the tarballs', () => {
   test.each([...names, 'rivulet'])('%s has a license, a repository, a README, and nothing but what it needs', name => {
@@ -57,7 +57,7 @@ test.each([
 test('the worker has all its types where no other package is installed', async () => {
   const alone = mkdtempSync(join(tmpdir(), 'rivulet-worker-'))
   onTestFinished(() => rmSync(alone, { recursive: true, force: true }))
-  const needed = inject('tarballs').filter(file => /rivulet-(protocol|runtime|broker|agent|worker)-/.test(file))
+  const needed = inject('tarballs').filter(file => /rivulet-(protocol|contract|runtime|broker|agent|worker)-/.test(file))
   expect(needed).toHaveLength(5)
   await installPackages(alone, [...needed, ...packagesOf(checkout, 'typescript', '@types/node')])
   cpSync(fileURLToPath(new URL('./alone/types.ts', import.meta.url)), join(alone, 'types.ts'))

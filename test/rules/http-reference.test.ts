@@ -1,15 +1,10 @@
 /** docs/http-reference.md is complete where it is written by hand: the fields of each call, the events, contents and formats. */
+
+import { streamFormatSchema } from '@rivulet/contract/fields'
 import type { Route } from '@rivulet/contract/route'
 import { routes } from '@rivulet/contract/routes'
-import {
-  auditActions,
-  contentSchema,
-  deltaSchema,
-  eventSchema,
-  streamFormatSchema,
-  tokenEventSchema,
-  wireEventSchema,
-} from '@rivulet/protocol'
+import { auditActions } from '@rivulet/contract/scopes'
+import { contentSchema, deltaSchema, eventSchema, tokenEventSchema, wireEventSchema } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { namesIn, rowsUnder, tablesOf } from './markdown-table.ts'

@@ -26,7 +26,7 @@ export interface Tree {
   sources: Source[]
 }
 
-export const everyPackage = ['protocol', 'runtime', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(
+export const everyPackage = ['protocol', 'contract', 'runtime', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(
   name => `packages/${name}`,
 )
 
@@ -34,15 +34,15 @@ export const everyPackage = ['protocol', 'runtime', 'broker', 'agent', 'worker',
 export const mayKnow: Record<string, string[]> = {
   'packages/protocol': [],
   'packages/runtime': [],
-  'packages/broker': ['packages/protocol', 'packages/runtime'],
+  'packages/broker': ['packages/protocol', 'packages/contract', 'packages/runtime'],
   'packages/agent': ['packages/protocol', 'packages/runtime'],
-  'packages/client': ['packages/protocol'],
+  'packages/client': ['packages/protocol', 'packages/contract'],
   'packages/contract': ['packages/protocol'],
   'packages/engines': [],
   'packages/narrator': ['packages/protocol'],
   'packages/views': ['packages/protocol'],
   // For `turn.run`: the loop stays free of the platform, and an agent needs one import.
-  'packages/worker': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/agent'],
+  'packages/worker': ['packages/protocol', 'packages/contract', 'packages/runtime', 'packages/broker', 'packages/agent'],
   'apps/api': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/contract', 'packages/narrator', 'packages/views'],
   'apps/agents': ['packages/protocol', 'packages/runtime', 'packages/worker', 'packages/agent'],
   'apps/console': ['packages/client'],

@@ -3,7 +3,9 @@
  * opened anew tells every turn that has ended, with what it wrote. On a real Postgres and a real Redis, with two hubs.
  */
 import { createChannels, createLogSubscriber, decodeByteText, encodeEvent, type LogAnnouncer } from '@rivulet/broker'
-import { type Cursor, createTaskBody, createTurnBody, type Event, type EventOf, type Message } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { createTurnBody } from '@rivulet/contract/turns'
+import type { Cursor, Event, EventOf, Message } from '@rivulet/protocol'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '../../../test/support/engines/database.ts'

@@ -5,17 +5,8 @@
  * with the cursor before it, and read older entries from the stream. The scripts reject a writer with an older epoch, and never continue a log
  * that may have lost entries under the same epoch.
  */
-import {
-  type AppendResult,
-  type Cursor,
-  defaultLimits,
-  type Event,
-  formatCursor,
-  origin,
-  parseCursor,
-  type TaskId,
-  type TurnId,
-} from '@rivulet/protocol'
+import type { AppendResult } from '@rivulet/contract/internal'
+import { type Cursor, defaultLimits, type Event, formatCursor, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
 import { type ByteText, charsOf, cutByteText, readByteText } from './byte-text.ts'
 import { type Channels, publish } from './channels.ts'
 import type { RedisConnection } from './connections.ts'

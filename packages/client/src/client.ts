@@ -1,22 +1,12 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
-import {
-  type Activity,
-  type Agent,
-  type AuditAction,
-  type AuditEntry,
-  type Caller,
-  type CreateTaskInput,
-  type ErrorGroup,
-  type Json,
-  requireCursor,
-  type Task,
-  type TaskStatus,
-  type TaskSummary,
-  type UsageGrouping,
-  type UsageReport,
-  type Worker,
-  type WorkerVersion,
-} from '@rivulet/protocol'
+
+import type { Activity, Agent, ErrorGroup, Worker, WorkerVersion } from '@rivulet/contract/agents'
+import type { AuditEntry } from '@rivulet/contract/audit'
+import type { Caller } from '@rivulet/contract/keys'
+import type { AuditAction } from '@rivulet/contract/scopes'
+import type { CreateTaskInput, TaskSummary } from '@rivulet/contract/tasks'
+import type { UsageGrouping, UsageReport } from '@rivulet/contract/usage'
+import { type Json, requireCursor, type Task, type TaskStatus } from '@rivulet/protocol'
 import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { createFileCalls, type FileCalls } from './files.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'

@@ -1,5 +1,5 @@
 /** The feed: every change of the tenant's tasks and turns, in order, page by page or as it happens. */
-import type { FeedEntry, FeedEntryType, FeedPage } from '@rivulet/protocol'
+import type { FeedEntry, FeedEntryType, FeedPage } from '@rivulet/contract/feed'
 import type { CallOptions, Http, Query } from './http/http.ts'
 import { readJson, toEntities, toEntity } from './http/responses.ts'
 import type { ConnectionStatus } from './stream/connection-status.ts'

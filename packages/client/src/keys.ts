@@ -1,5 +1,5 @@
 /** Manages the keys of an installation, with a key that has the scope `admin`. */
-import type { CreateKeyInput, Key, NewKey, RotatedKey, RotateKeyInput } from '@rivulet/protocol'
+import type { CreateKeyInput, Key, NewKey, RotatedKey, RotateKeyInput } from '@rivulet/contract/keys'
 import type { CallOptions, Http } from './http/http.ts'
 import { pathOf } from './http/path-of.ts'
 import { type Page, readField, readJson, readPage, toEntity, toSecret } from './http/responses.ts'

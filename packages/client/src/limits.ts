@@ -1,5 +1,5 @@
 /** Manages how much of each agent the tenant's own tasks may use. */
-import type { AgentLimits, AgentLimitsInput } from '@rivulet/protocol'
+import type { AgentLimits, AgentLimitsInput } from '@rivulet/contract/limits'
 import type { CallOptions, Http } from './http/http.ts'
 import { pathOf } from './http/path-of.ts'
 import { readField, readList, readNothing } from './http/responses.ts'

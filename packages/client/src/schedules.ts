@@ -1,5 +1,5 @@
 /** Manages schedules: tasks that the server creates at times of a cron line. */
-import type { CreateScheduleInput, Schedule, ScheduleRun } from '@rivulet/protocol'
+import type { CreateScheduleInput, Schedule, ScheduleRun } from '@rivulet/contract/schedules'
 import type { CallOptions, Http } from './http/http.ts'
 import { pathOf } from './http/path-of.ts'
 import { type Page, readField, readNothing, readPage } from './http/responses.ts'

@@ -1,5 +1,6 @@
 /** What turns wait for: the inbox of a tenant, and the calls on the waits of one task. */
-import type { AnswerBody, Json, Turn, Wait, WaitKind, WaitStatus } from '@rivulet/protocol'
+import type { AnswerBody } from '@rivulet/contract/waits'
+import type { Json, Turn, Wait, WaitKind, WaitStatus } from '@rivulet/protocol'
 import { type CallOptions, type Http, metadataQuery } from './http/http.ts'
 import { type Page, readField, readJson, readPage } from './http/responses.ts'
 

@@ -1,5 +1,5 @@
 /** Manages webhooks: addresses that the server calls when tasks and turns change. */
-import type { ChangedWebhook, ChangeWebhookInput, CreateWebhookInput, Delivery, NewWebhook, Webhook } from '@rivulet/protocol'
+import type { ChangedWebhook, ChangeWebhookInput, CreateWebhookInput, Delivery, NewWebhook, Webhook } from '@rivulet/contract/webhooks'
 import type { CallOptions, Http } from './http/http.ts'
 import { pathOf } from './http/path-of.ts'
 import { type Page, readField, readJson, readNothing, readPage, toEntity, toSecret } from './http/responses.ts'

@@ -1,31 +1,15 @@
 /** The entities that the OpenAPI document names, so that a generated client has one type of each. */
-import {
-  activitySchema,
-  agentLimitsSchema,
-  agentSchema,
-  attemptSchema,
-  auditEntrySchema,
-  callerSchema,
-  contentSchema,
-  deliverySchema,
-  errorGroupSchema,
-  feedEntrySchema,
-  fileSchema,
-  keySchema,
-  messageSchema,
-  scheduleRunSchema,
-  scheduleSchema,
-  stateSchema,
-  stepSchema,
-  taskSchema,
-  taskSummarySchema,
-  turnSchema,
-  turnWaitSchema,
-  usageReportSchema,
-  webhookSchema,
-  workerSchema,
-  workerVersionSchema,
-} from '@rivulet/protocol'
+import { contentSchema, fileSchema, messageSchema, stateSchema, taskSchema, turnSchema, turnWaitSchema } from '@rivulet/protocol'
+import { auditEntrySchema } from './access/audit.ts'
+import { callerSchema, keySchema } from './access/keys.ts'
+import { activitySchema, agentSchema, errorGroupSchema, workerSchema, workerVersionSchema } from './agents.ts'
+import { feedEntrySchema } from './feed.ts'
+import { agentLimitsSchema } from './limits.ts'
+import { scheduleRunSchema, scheduleSchema } from './schedules.ts'
+import { stepSchema, taskSummarySchema } from './tasks/tasks.ts'
+import { attemptSchema } from './tasks/turns.ts'
+import { usageReportSchema } from './usage.ts'
+import { deliverySchema, webhookSchema } from './webhooks.ts'
 
 export const entities = {
   Activity: activitySchema,

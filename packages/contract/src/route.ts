@@ -3,8 +3,10 @@
  *
  * The API registers, validates and guards an operation from its row, and describes it in the OpenAPI document from the same row. A row has no behaviour.
  */
-import type { AuditAction, ErrorCode, Scope, TokenRight } from '@rivulet/protocol'
+import type { ErrorCode } from '@rivulet/protocol'
+
 import { z } from 'zod'
+import type { AuditAction, Scope, TokenRight } from './access/scopes.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

@@ -1,9 +1,10 @@
 /** Every route of the contract by its name, by which generated clients call it. */
+
+import * as audit from './access/audit.ts'
+import * as keys from './access/keys.ts'
 import * as agents from './agents.ts'
 import * as feed from './feed.ts'
 import * as files from './files.ts'
-import * as internal from './internal.ts'
-import * as keys from './keys.ts'
 import * as limits from './limits.ts'
 import * as operations from './operations.ts'
 import * as a2a from './protocols/a2a.ts'
@@ -14,16 +15,19 @@ import type { Route } from './route.ts'
 import * as schedules from './schedules.ts'
 import * as events from './tasks/events.ts'
 import * as messages from './tasks/messages.ts'
+import * as state from './tasks/state.ts'
 import * as tasks from './tasks/tasks.ts'
+import * as tokens from './tasks/tokens.ts'
 import * as turns from './tasks/turns.ts'
 import * as waits from './tasks/waits.ts'
 import * as usage from './usage.ts'
 import * as webhooks from './webhooks.ts'
-import * as worker from './worker.ts'
+import * as internal from './workers/internal.ts'
+import * as worker from './workers/worker.ts'
 
 const nouns: readonly Readonly<Record<string, unknown>>[] = [
-  ...[agents, events, feed, files, internal, keys, limits, messages],
-  ...[operations, schedules, tasks, turns, usage, waits, webhooks, worker],
+  ...[agents, audit, events, feed, files, internal, keys, limits, messages],
+  ...[operations, schedules, state, tasks, tokens, turns, usage, waits, webhooks, worker],
   ...[a2a, agUi, mcp, openai],
 ]
 

@@ -1,16 +1,66 @@
 /** The schedules of a tenant and their runs. */
-import {
-  createScheduleBody,
-  idSchema,
-  listRunsQuery,
-  listSchedulesQuery,
-  scheduleResponse,
-  scheduleRunResponse,
-  scheduleRunSchema,
-  scheduleSchema,
-} from '@rivulet/protocol'
+import { agentNameSchema, contentSchema, idSchema, jsonSchema, taskIdSchema } from '@rivulet/protocol'
 import { z } from 'zod'
 import { nothing, pageOf, route } from './route.ts'
+import { inputSchema, taskFields } from './tasks/fields.ts'
+import { pageLimit } from './values.ts'
+
+const time = z.iso.datetime()
+
+/** If the run before has not ended: leave this one out, let it wait its turn, or stop the one before. */
+export const overlapSchema = z.enum(['skip', 'queue', 'interrupt'])
+
+/** After a time without a running server: leave out what was due, or run it once. */
+export const missedSchema = z.enum(['skip', 'once'])
+
+export const scheduleSchema = z.object({
+  id: idSchema,
+  agent: agentNameSchema,
+  cron: z.string(),
+  timezone: z.string(),
+  input: contentSchema.optional(),
+  params: jsonSchema.optional(),
+  /** The name of the task that gets a turn for each run; without it each run is a task of its own. */
+  name: z.string().optional(),
+  overlap: overlapSchema,
+  missed: missedSchema,
+  status: z.enum(['active', 'paused']),
+  createdAt: time,
+  /** When it runs next; absent while it is paused, and when its cron line has no further time. */
+  nextAt: time.optional(),
+})
+
+export const skipReasonSchema = z.enum(['overlap', 'missed', 'rejected'])
+
+export const scheduleRunSchema = z.object({
+  /** The time of the schedule, or of the trigger. */
+  at: time,
+  task: taskIdSchema.optional(),
+  turn: z.int().optional(),
+  skipReason: skipReasonSchema.optional(),
+  /** With `rejected`: why the task could not be created. */
+  error: z.object({ code: z.string(), message: z.string() }).optional(),
+  createdAt: time,
+})
+
+const scheduleFields = taskFields.omit({ history: true, start: true, delayMs: true, secrets: true }).extend({
+  input: inputSchema.optional(),
+  /** Five fields: minute, hour, day of the month, month, day of the week. */
+  cron: z.string().min(1).max(200),
+  timezone: z.string().min(1).max(100).default('UTC'),
+  overlap: overlapSchema.default('skip'),
+  missed: missedSchema.default('skip'),
+})
+
+export const createScheduleBody = scheduleFields.refine(({ name, input }) => name === undefined || input !== undefined, {
+  path: ['input'],
+  message: 'A schedule with a name needs an input, because each run is a turn of the same task',
+})
+
+export const listSchedulesQuery = z.strictObject({ limit: pageLimit, cursor: idSchema.optional() })
+export const listRunsQuery = z.strictObject({ limit: pageLimit, cursor: z.iso.datetime().optional() })
+export const scheduleResponse = z.object({ schedule: scheduleSchema })
+export const scheduleRunResponse = z.object({ run: scheduleRunSchema })
 
 const tag = 'schedules'
 const reading = { tag, scope: 'tasks:read', ofAgents: true } as const
@@ -91,3 +141,12 @@ export const listScheduleRuns = route('GET /v1/schedules/:id/history', {
   errors: ['not_found'],
   doc: 'Lists the runs of a schedule, the newest first',
 })
+
+export type Schedule = z.output<typeof scheduleSchema>
+export type ScheduleRun = z.output<typeof scheduleRunSchema>
+export type SkipReason = z.output<typeof skipReasonSchema>
+
+export type CreateSchedule = z.output<typeof createScheduleBody>
+export type ListSchedules = z.output<typeof listSchedulesQuery>
+export type ListRuns = z.output<typeof listRunsQuery>
+export type CreateScheduleInput = z.input<typeof createScheduleBody>

@@ -119,3 +119,10 @@ export const maxMimeType = 255
 export const maxInlineMediaBytes = 64 * KiB
 /** The value of `data` and `tool_response` in a stored message, as JSON. Longer ones become a file when the message is committed. */
 export const maxInlineValueBytes = 256 * KiB
+
+/** The longest time that activity and errors are read for. */
+export const maxActivityMinutes = 7 * 24 * 60
+
+/** A report of usage: days, and groups. */
+export const maxUsageDays = 400
+export const maxUsageGroups = 1_000

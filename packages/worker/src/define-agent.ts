@@ -2,19 +2,9 @@
  * Declares an agent: a name, and a function that handles one turn. A generator function yields updates; any other function sends output through
  * its turn.
  */
-import {
-  type Accepts,
-  type AgentSettings,
-  helloBody,
-  isObject,
-  type Json,
-  nameRule,
-  objectSchemaOf,
-  RivuletError,
-  type Skill,
-  toStorableText,
-  type Update,
-} from '@rivulet/protocol'
+import type { Accepts, Skill } from '@rivulet/contract/agents'
+import { type AgentSettings, helloBody } from '@rivulet/contract/internal'
+import { isObject, type Json, nameRule, objectSchemaOf, RivuletError, toStorableText, type Update } from '@rivulet/protocol'
 import { z } from 'zod'
 import { type Requested, requestedFields, requestedOf } from './turn/requested.ts'
 import type { Turn } from './turn/turn.ts'

@@ -1,6 +1,7 @@
 /** Registers a worker with its server, which often starts beside it and does not respond at first. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { backoffMs, type Hello, RivuletError } from '@rivulet/protocol'
+import type { Hello } from '@rivulet/contract/internal'
+import { backoffMs, RivuletError } from '@rivulet/protocol'
 import { fullTextOf } from './failure.ts'
 import type { Logger } from './logger.ts'
 import type { ServerCalls } from './server-calls.ts'

@@ -6,7 +6,8 @@
  */
 import { url as debuggerUrl } from 'node:inspector'
 import { isMainThread, Worker as Thread } from 'node:worker_threads'
-import { type Hello, type Holding, RivuletError } from '@rivulet/protocol'
+import type { Hello, Holding } from '@rivulet/contract/internal'
+import { RivuletError } from '@rivulet/protocol'
 import type { FromThread, Held, Place, ThreadOptions, ToThread } from './lease-thread/messages.ts'
 import { threadUrl } from './lease-thread/thread-url.ts'
 import { tickOf } from './lease-thread/watchdog.mjs'

@@ -12,7 +12,6 @@ import {
   type AskResult,
   appendResult,
   askResult,
-  backoffMs,
   type ClaimResult,
   claimResult,
   type FinishBody,
@@ -24,16 +23,13 @@ import {
   helloResult,
   hintsResult,
   historyResult,
-  isErrorCode,
   type JoinedInput,
-  type Message,
   type NextBody,
   type NextTurn,
   nextResult,
   type ParkBody,
   type ParkResult,
   parkResult,
-  RivuletError,
   releaseResult,
   reopenResult,
   type SpawnResult,
@@ -42,14 +38,13 @@ import {
   spawnResult,
   stepResult,
   type TakeBody,
-  type TurnId,
   takeResult,
   type UsageBody,
   usageResult,
-  type Wait,
   type WantedChildInput,
   waitsResult,
-} from '@rivulet/protocol'
+} from '@rivulet/contract/internal'
+import { backoffMs, isErrorCode, type Message, RivuletError, type TurnId, type Wait } from '@rivulet/protocol'
 import { keepSignal } from '@rivulet/runtime/keep-signal'
 import pLimit from 'p-limit'
 import { z } from 'zod'

@@ -2,7 +2,8 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ClaimResult, Message } from '@rivulet/protocol'
+import type { ClaimResult } from '@rivulet/contract/internal'
+import type { Message } from '@rivulet/protocol'
 import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { type Journal, type JournalLine, journalsOf } from '../../support/judge/journal-lines.ts'
 import type { LoggedEvent } from '../../support/judge/task-laws.ts'

@@ -2,7 +2,7 @@
  * The rows of an installation are restored into another Postgres server, whose transactions have lower numbers, or replicated into it, and new processes
  * start on it: the feed, webhooks and `onEnd` go on, and what happened in the first server is not sent twice.
  */
-import type { FeedEntry } from '@rivulet/protocol'
+import type { FeedEntry } from '@rivulet/contract/feed'
 import { expect, onTestFinished, test } from 'vitest'
 import { spendTransactions, startSecondPostgres } from '../../support/engines/second-postgres.ts'
 import { type Platform, withPlatform } from '../../support/platform/platform.ts'

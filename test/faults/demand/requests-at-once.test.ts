@@ -2,7 +2,8 @@
  * Requests that meet at two APIs: a double click on a rewind, a cancel of a tree that is half started, a delete right after an end, a schedule under one
  * key, hundreds of inputs to one task.
  */
-import type { Schedule, ScheduleRun, WaitStatus } from '@rivulet/protocol'
+import type { Schedule, ScheduleRun } from '@rivulet/contract/schedules'
+import type { WaitStatus } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
 import { fold } from '../../support/judge/task-laws.ts'

@@ -3,7 +3,8 @@
  * with few rights gets nothing of it. The first two words of a name are the route; behind them is the way that it is called.
  */
 import { randomUUID } from 'node:crypto'
-import { streamFormatSchema, type TokenRight } from '@rivulet/protocol'
+import { streamFormatSchema } from '@rivulet/contract/fields'
+import type { TokenRight } from '@rivulet/contract/scopes'
 import { idleAgent, mark, type Owned, type OwnedTask } from './owned.ts'
 
 export type Call = { path: string; body?: unknown; headers?: Record<string, string> }

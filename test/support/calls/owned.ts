@@ -1,6 +1,6 @@
 /** What one tenant owns, with a mark in every text: tasks, their waits and files, schedules, webhooks, keys. A part is created when a call needs it. */
 import { randomUUID } from 'node:crypto'
-import type { TokenRight } from '@rivulet/protocol'
+import type { TokenRight } from '@rivulet/contract/scopes'
 import type pg from 'pg'
 import { createClient, type Reply } from '../platform/platform-client.ts'
 import { until } from '../until.ts'

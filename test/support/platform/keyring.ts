@@ -1,6 +1,6 @@
 /** Keys for tests, made in the database itself. */
 import { openKeyring } from '@rivulet/api/keys'
-import type { CreateKey, Key } from '@rivulet/protocol'
+import type { CreateKey, Key } from '@rivulet/contract/keys'
 
 export const pepper = 'a pepper that is long enough for this test'
 

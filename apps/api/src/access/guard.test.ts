@@ -1,6 +1,8 @@
 /** The guard without a server: which callers may use a route, and which routes cannot be registered. */
+
 import { type Access, route } from '@rivulet/contract/route'
-import type { RivuletError, Scope } from '@rivulet/protocol'
+import type { Scope } from '@rivulet/contract/scopes'
+import type { RivuletError } from '@rivulet/protocol'
 import fastify, { type RouteOptions } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { handleErrors } from '../http/errors.ts'

@@ -4,7 +4,7 @@
  * cause one query. Lookups are batched, so a flood of wrong keys uses one connection at most.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { type Scope, scopes } from '@rivulet/protocol'
+import { type Scope, scopes } from '@rivulet/contract/scopes'
 import { LRUCache } from 'lru-cache'
 import { changeDigest, type FoundKey, findKeys, liveKeys, noteKeyUse } from '../store/access/keys.ts'
 import { createBatcher } from '../store/connection/batcher.ts'

@@ -2,7 +2,8 @@
  * Creates, lists, rotates and revokes keys for one manager: a tenant, which manages its own keys, or the installation, which manages all. The route
  * and the command line use it; the command line opens the database itself, so access to the database is the only permission that it needs.
  */
-import { type CreateKey, type Key, type ListKeys, type NewKey, RivuletError, type RotatedKey, type RotateKey } from '@rivulet/protocol'
+import type { CreateKey, Key, ListKeys, NewKey, RotatedKey, RotateKey } from '@rivulet/contract/keys'
+import { RivuletError } from '@rivulet/protocol'
 import { type Auditor, insertAudit } from '../store/access/audit.ts'
 import { insertKey, type KeyRow, listKeys, revokeKey, rotateKey } from '../store/access/keys.ts'
 import { type Database, openDatabase, sqlStateOf } from '../store/connection/database.ts'

@@ -1,5 +1,7 @@
 /** The caller of a request and its permissions: a key, or a token that a key signed for one task. */
-import { RivuletError, type Scope, scopes, type TokenRight } from '@rivulet/protocol'
+
+import { type Scope, scopes, type TokenRight } from '@rivulet/contract/scopes'
+import { RivuletError } from '@rivulet/protocol'
 import type { Reach } from '../store/access/reach.ts'
 import { defaultTenant, everyTenant } from '../store/connection/tenant.ts'
 import type { TokenClaims } from './token-claims.ts'

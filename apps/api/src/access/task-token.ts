@@ -5,7 +5,8 @@
  * A token that a key creates begins a session. Streams renew it until the session ends, an hour after it began; a renewed token may only read.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { maxTokenSeconds, RivuletError, type TokenRight } from '@rivulet/protocol'
+import type { TokenRight } from '@rivulet/contract/scopes'
+import { maxTokenSeconds, RivuletError } from '@rivulet/protocol'
 import { rootKeyId } from './principal.ts'
 import { claimsSchema, type TokenClaims } from './token-claims.ts'
 import type { SigningKeys } from './token-signing.ts'

@@ -1,5 +1,5 @@
 /** The content of a token. Its holder can read all of it, so nothing in it is secret or derived from a secret. */
-import { tokenRightSchema } from '@rivulet/protocol'
+import { tokenRightSchema } from '@rivulet/contract/scopes'
 import { z } from 'zod'
 
 export const claimsSchema = z.object({

@@ -1,5 +1,5 @@
 /** Which tokens are revoked, against a real database. */
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../test/open-store.ts'
 import { beginTokenSession, forgetRevocations } from '../store/access/token-revocations.ts'

@@ -1,6 +1,7 @@
 /** A task's messages, with those of a turn that has not ended as its log has them. */
 import type { LogReader } from '@rivulet/broker'
-import { type ListMessages, type Message, messagesOf, type TaskId } from '@rivulet/protocol'
+import type { ListMessages } from '@rivulet/contract/messages'
+import { type Message, messagesOf, type TaskId } from '@rivulet/protocol'
 import type { Database } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import { listMessages, turnMessages } from '../store/reads/messages.ts'

@@ -1,5 +1,5 @@
 import { watchTask } from '@rivulet/contract/events'
-import { streamFormatSchema } from '@rivulet/protocol'
+import { streamFormatSchema } from '@rivulet/contract/fields'
 import { expect, test } from 'vitest'
 import { formats } from './formats.ts'
 

@@ -3,7 +3,8 @@
  * crash leaves undone, the reconciler does.
  */
 import type { LogAnnouncer } from '@rivulet/broker'
-import type { SpawnBody, SpawnResult, TaskId } from '@rivulet/protocol'
+import type { SpawnBody, SpawnResult } from '@rivulet/contract/internal'
+import type { TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { type ParentTurn, parentTurnOf, wakeParent } from '../store/children/child-ends.ts'
 import { spawnChildren, type TreeLimits } from '../store/children/spawn-children.ts'

@@ -1,6 +1,6 @@
 /** The path from the outbox to the queue, on a real Postgres and a scripted queue. */
 import type { Dispatch, TurnQueue } from '@rivulet/broker'
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../test/open-store.ts'

@@ -1,6 +1,8 @@
 /** Ends that are said late, on a real Postgres and a real Redis. */
 import { decodeByteText } from '@rivulet/broker'
-import { applyEvent, createTaskBody, createTurnBody, emptyState, type Message } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { createTurnBody } from '@rivulet/contract/turns'
+import { applyEvent, emptyState, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'

@@ -3,17 +3,8 @@
  * that holds the turn gets a hint. What a crash leaves unannounced is owed, and the reconciler announces it.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
-import {
-  type AskBody,
-  type AskResult,
-  digestOf,
-  messagesOf,
-  nextIndexOf,
-  type ParkBody,
-  type ParkResult,
-  type TurnId,
-  type Wait,
-} from '@rivulet/protocol'
+import type { AskBody, AskResult, ParkBody, ParkResult } from '@rivulet/contract/internal'
+import { digestOf, messagesOf, nextIndexOf, type TurnId, type Wait } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'

@@ -3,7 +3,8 @@
  * heartbeat of the worker tells it the same.
  */
 import { type Channels, createHintSubscriber, type Keys } from '@rivulet/broker'
-import type { Hints, TurnId } from '@rivulet/protocol'
+import type { Hints } from '@rivulet/contract/internal'
+import type { TurnId } from '@rivulet/protocol'
 
 /** How long the channel of a worker that does not call is heard. */
 const keepMs = 10_000

@@ -1,5 +1,5 @@
 /** `rivulet audit`: who changed what, as lines of JSON, newest first. */
-import { type AuditAction, auditActions } from '@rivulet/protocol'
+import { type AuditAction, auditActions } from '@rivulet/contract/scopes'
 import { type Command, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'

@@ -3,7 +3,8 @@
  * that is how an installation gets its first key. Other APIs notice a change within half a minute.
  */
 import type { KeyCalls } from '@rivulet/client'
-import { createKeyBody, detailsOf, type Key, listKeysQuery, type NewKey, rotateKeyBody } from '@rivulet/protocol'
+import { createKeyBody, type Key, listKeysQuery, type NewKey, rotateKeyBody } from '@rivulet/contract/keys'
+import { detailsOf } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
 import { readConfig } from '../config.ts'

@@ -1,6 +1,6 @@
 /** `rivulet usage`: what the responses of models used, and what they cost. */
 import type { UsageGrouping, UsageReport } from '@rivulet/client'
-import { usageGroupings } from '@rivulet/protocol'
+import { usageGroupings } from '@rivulet/contract/usage'
 import { type Command, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'

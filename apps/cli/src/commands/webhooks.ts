@@ -1,6 +1,6 @@
 /** `rivulet webhooks`: addresses that the server calls when tasks and turns change, and what became of each call. */
 import type { Delivery, Webhook, WebhookCalls } from '@rivulet/client'
-import { type FeedEntryType, feedEntryTypeSchema } from '@rivulet/protocol'
+import { type FeedEntryType, feedEntryTypeSchema } from '@rivulet/contract/feed'
 import { type Command, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'

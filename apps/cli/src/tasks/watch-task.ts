@@ -1,6 +1,7 @@
 /** Prints a task to the terminal while it runs, and its outcome. */
 import { type Cursor, compareCursors, isLogged, type OutcomeStatus, type TaskHandle, type TaskStatus } from '@rivulet/client'
-import type { Failure, StreamFormat, TaskState, TurnFailure } from '@rivulet/protocol'
+import type { StreamFormat } from '@rivulet/contract/fields'
+import type { Failure, TaskState, TurnFailure } from '@rivulet/protocol'
 import type { Context } from '../context.ts'
 import { cleanLine } from '../terminal/clean-text.ts'
 import { formatDuration } from '../terminal/duration.ts'

@@ -1,6 +1,6 @@
 /** Reads the responses of the API. A body of another shape is an error that may pass, because a proxy in between may have sent it. */
-import { type Entity, isEntity } from '@rivulet/protocol'
 import { unreachable } from './rejection.ts'
+import { type Entity, isEntity } from './shapes.ts'
 
 /** One page of a list: `nextCursor` is the cursor of the next page, null on the last. */
 export type Page<T, C = string> = { data: T[]; nextCursor: C | null }

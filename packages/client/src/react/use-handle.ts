@@ -4,7 +4,8 @@
  * Bodies are compared by value, so a body may be written inline, and the token function may change with each render. React may run an effect
  * twice in a row (StrictMode): the first run creates the task, the second reuses it.
  */
-import type { CreateTaskInput, RivuletError } from '@rivulet/protocol'
+import type { CreateTaskInput } from '@rivulet/contract/tasks'
+import type { RivuletError } from '@rivulet/protocol'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { HandleOptions, RivuletClient } from '../client.ts'
 import type { TaskTokenSource } from '../http/credentials.ts'

@@ -1,5 +1,6 @@
 // @vitest-environment happy-dom
-import type { CreateTaskInput, Message } from '@rivulet/protocol'
+import type { CreateTaskInput } from '@rivulet/contract/tasks'
+import type { Message } from '@rivulet/protocol'
 import type { Document, HTMLElement } from 'happy-dom'
 import { act, createElement, memo, type ReactNode, StrictMode } from 'react'
 import { createRoot, type Root } from 'react-dom/client'

@@ -3,7 +3,9 @@
  *
  * Chunks pass as they are, because their meaning belongs to the format. A refusal that is the fault of the request is thrown.
  */
-import type { Json, StreamFormat } from '@rivulet/protocol'
+
+import type { StreamFormat } from '@rivulet/contract/fields'
+import type { Json } from '@rivulet/protocol'
 import { pathOf } from '../http/path-of.ts'
 import type { StreamDeps } from './reconnecting.ts'
 import { resumedFrames } from './resumed-frames.ts'

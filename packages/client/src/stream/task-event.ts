@@ -4,16 +4,8 @@
  * `snapshot` replaces the reader's state; the events that it summarises are not sent. `caught_up` is sent once, after all past events; `end` is
  * the last.
  */
-import {
-  type Cursor,
-  type Event,
-  isObject,
-  parseCursor,
-  readEvent,
-  type Snapshot,
-  type TokenEvent,
-  type WireEvent,
-} from '@rivulet/protocol'
+import { type Cursor, type Event, isObject, parseCursor, type Snapshot, type TokenEvent, type WireEvent } from '@rivulet/protocol'
+import { readEvent } from '../http/shapes.ts'
 
 export type LoggedEvent = Event & { cursor: Cursor }
 export type SnapshotEvent = Snapshot & { cursor: Cursor }

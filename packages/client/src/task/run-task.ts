@@ -3,7 +3,8 @@
  *
  * The API stores the turn before the first wait, so a lost response costs nothing: the client repeats the POST under its Idempotency-Key.
  */
-import { type CreateTaskInput, hasEnded, type Message, outcomeOf, RivuletError, type Task, type Turn } from '@rivulet/protocol'
+import type { CreateTaskInput } from '@rivulet/contract/tasks'
+import { hasEnded, type Message, outcomeOf, RivuletError, type Task, type Turn } from '@rivulet/protocol'
 import type { CallOptions, Http } from '../http/http.ts'
 import { pathOf } from '../http/path-of.ts'
 import { readJson, readPage, toEntities, toEntity } from '../http/responses.ts'

@@ -1,20 +1,9 @@
 /** The calls about one task that are one request each. They keep nothing: streams, views and results are those of the handle. */
-import {
-  type Attempt,
-  type CancelScope,
-  type ChangeTaskInput,
-  type CreateTokenInput,
-  type Message,
-  type RevokeTokensInput,
-  RivuletError,
-  type State,
-  type Step,
-  type Task,
-  type TaskToken,
-  type Turn,
-  type Usage,
-  type Wait,
-} from '@rivulet/protocol'
+
+import type { CancelScope, ChangeTaskInput, Step } from '@rivulet/contract/tasks'
+import type { CreateTokenInput, RevokeTokensInput, TaskToken } from '@rivulet/contract/tokens'
+import type { Attempt } from '@rivulet/contract/turns'
+import { type Message, RivuletError, type State, type Task, type Turn, type Usage, type Wait } from '@rivulet/protocol'
 import type { CallOptions, Http } from '../http/http.ts'
 import { readLines } from '../http/json-lines.ts'
 import {

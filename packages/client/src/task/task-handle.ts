@@ -1,14 +1,14 @@
 /** A caller's handle of one task: its calls, and its streams, views and results, which go on until every turn that the handle has added has ended. */
+
+import type { StreamFormat } from '@rivulet/contract/fields'
+import type { ForkTaskInput } from '@rivulet/contract/tasks'
+import type { CreateTurnInput, IfBusy } from '@rivulet/contract/turns'
 import {
-  type CreateTurnInput,
   type Cursor,
-  type ForkTaskInput,
   hasEnded,
-  type IfBusy,
   messagesOf,
   type RivuletError,
   requireCursor,
-  type StreamFormat,
   type Task,
   type TaskState,
   type Turn,

@@ -1,8 +1,37 @@
 /** Event streams: of a task, of one message, of several tasks. */
-import { manyEventsBody, messageIndexSchema, type StreamFormat, streamFormatSchema } from '@rivulet/protocol'
+import { type Cursor, cursorSyntax, idSchema, parseCursor, type TaskId } from '@rivulet/protocol'
 import { z } from 'zod'
 import { nothing, route } from '../route.ts'
-import { params } from './tasks.ts'
+import { messageIndexSchema } from '../values.ts'
+import { params, type StreamFormat, streamFormatSchema } from './fields.ts'
+
+const cursor = z.string().transform((text, context) => {
+  const parsed = parseCursor(text)
+  if (parsed) return parsed
+  context.addIssue({ code: 'custom', message: cursorSyntax })
+  return z.NEVER
+})
+
+/** By the canonical id: capitals mean the same task, so one that is there in two spellings has two cursors, and is rejected. */
+const cursors = z.record(z.uuid(), cursor.nullable()).transform((given, context) => {
+  const tasks = new Map<TaskId, Cursor | null>()
+  for (const [spelling, place] of Object.entries(given)) {
+    const task = idSchema.parse(spelling)
+    if (tasks.has(task)) context.addIssue({ code: 'custom', path: [spelling], message: 'The same task twice' })
+    tasks.set(task, place)
+  }
+  if (tasks.size === 0) context.addIssue({ code: 'custom', message: 'Name at least one task' })
+  return tasks
+})
+
+export const manyEventsBody = z.strictObject({
+  /** The cursor of each task, or null for a snapshot of it. */
+  tasks: cursors,
+  /** Also the children of these tasks, of all levels: those that have not ended, and those that start later. */
+  children: z.boolean().default(false),
+  /** Keep the stream open when the tasks have ended. */
+  follow: z.boolean().default(false),
+})
 
 const tag = 'tasks'
 const watching = { tag, scope: 'tasks:read', token: 'read', tokenInQuery: true, hasNoHead: true } as const
@@ -64,3 +93,5 @@ export const watchTasks = route('POST /v1/events', {
   doc: 'Streams the events of several tasks',
   note: '[One event stream of several tasks](#several-tasks)',
 })
+
+export type ManyEventsInput = { tasks: Record<string, string | null>; children?: boolean; follow?: boolean }

@@ -1,8 +1,17 @@
 /** The messages of a task, those of a running turn included. */
-import { listMessagesQuery, messageIndexSchema, messageSchema } from '@rivulet/protocol'
+import { messageSchema } from '@rivulet/protocol'
 import { z } from 'zod'
 import { pageOf, route } from '../route.ts'
-import { params } from './tasks.ts'
+import { digits, messageIndexSchema, pageLimit } from '../values.ts'
+import { params } from './fields.ts'
+
+export const listMessagesQuery = z.strictObject({
+  after: digits.optional(),
+  limit: pageLimit,
+  turn: digits.optional(),
+  /** Whether large values that the server stores as files are put back. */
+  inline: z.enum(['true', 'false']).optional(),
+})
 
 const reading = { tag: 'tasks', scope: 'tasks:read', token: 'read' } as const
 
@@ -24,3 +33,5 @@ export const getMessage = route('GET /v1/tasks/:id/messages/:index', {
   doc: 'Returns one message of a task',
   note: 'Also of a running turn',
 })
+
+export type ListMessages = z.output<typeof listMessagesQuery>

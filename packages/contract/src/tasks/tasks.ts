@@ -1,37 +1,114 @@
-/** Tasks, their state and their tokens. */
+/** Tasks: creating, reading, changing and ending them. */
 import {
-  cancelTaskBody,
-  changeTaskBody,
-  createTaskBody,
-  createTokenBody,
-  forkTaskBody,
-  listTasksQuery,
-  messageSchema,
-  putStateBody,
-  revokeTokensQuery,
+  agentNameSchema,
+  failureSchema,
+  jsonObjectSchema,
+  jsonSchema,
   stateSchema,
-  stepSchema,
-  streamFormatSchema,
   taskIdSchema,
   taskSchema,
-  taskSummarySchema,
-  tokenResponse,
+  taskStatusSchema,
   turnSchema,
-  waitSchema,
 } from '@rivulet/protocol'
 import { z } from 'zod'
 import { nothing, pageOf, route } from '../route.ts'
+import { digits, pageLimit, waitSchema, withMetadata } from '../values.ts'
+import { accepted, finished, inputsSchema, params, secretsSchema, streamFormatSchema, taskFields, taskName, underWay } from './fields.ts'
+
+const time = z.iso.datetime()
+
+/**
+ * A task in a line of a list: no `params`, and nothing that can be long. `title` is the beginning of its first input that was not discarded. The
+ * figures are those of its latest 100 turns.
+ */
+export const taskSummarySchema = z.object({
+  id: taskIdSchema,
+  agent: agentNameSchema,
+  name: z.string().optional(),
+  status: taskStatusSchema,
+  metadata: jsonObjectSchema,
+  title: z.string().optional(),
+  turns: z.int().min(0),
+  /** Of the turns that have ended. */
+  ranMs: z.int().min(0),
+  /** When the turn that runs was started. */
+  runningSince: time.optional(),
+  /** When the next turn may start, if its time has not come. */
+  dueAt: time.optional(),
+  /** Of all attempts. */
+  tokens: z.int().min(0),
+  /** In US dollars; absent where a response has no price. */
+  cost: z.number().optional(),
+  /** Of the last turn, with the beginning of its message. */
+  error: failureSchema.optional(),
+  createdAt: time,
+  updatedAt: time,
+})
+
+/** A durable step that a turn has taken, without what it returned. `startedAt` is absent where the worker did not tell how long it took. */
+export const stepSchema = z.object({ turn: z.int().min(1), name: z.string(), startedAt: time.optional(), finishedAt: time })
+
+export const createTaskBody = taskFields
+  .refine(({ start, input }) => start || input === undefined, { path: ['input'], message: 'A task that does not start takes no input' })
+  .refine(({ start, delayMs }) => start || delayMs === 0, { path: ['delayMs'], message: 'A task that does not start takes no delay' })
+
+/** `after`: the last turn that the copy has. */
+export const forkTaskBody = z.strictObject({
+  after: z.int().min(1).max(999_999_999).optional(),
+  name: taskName.optional(),
+  input: inputsSchema.optional(),
+  params: jsonSchema.optional(),
+})
+
+/** `metadata` is a merge patch (RFC 7396). A name of null removes the name, and secrets of null remove those of the task. */
+export const changeTaskBody = z.strictObject({
+  name: taskName.nullable().optional(),
+  metadata: jsonObjectSchema.optional(),
+  secrets: secretsSchema.nullable().optional(),
+})
+
+/** `all`: every turn that has not ended. `turn`: only the one that has begun; those behind it run next. */
+export const cancelScopeSchema = z.enum(['all', 'turn'])
+
+export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional(), scope: cancelScopeSchema.default('all') })
+
+const milliseconds = digits.pipe(
+  z
+    .int()
+    .min(0)
+    .max(10 ** 12),
+)
+
+const taskFilters = {
+  agent: agentNameSchema.optional(),
+  status: taskStatusSchema.optional(),
+  name: z.string().optional(),
+  /** Children and forks of this task. */
+  parent: taskIdSchema.optional(),
+  createdAfter: z.iso.datetime({ offset: true }).optional(),
+  createdBefore: z.iso.datetime({ offset: true }).optional(),
+  /** Of the last turn. */
+  errorCode: z.string().min(1).max(100).optional(),
+  /** Of a group of `GET /v1/errors`. */
+  errorFingerprint: z
+    .string()
+    .regex(/^[\da-f]{32}$/)
+    .optional(),
+  /** How long the turns that have ended ran, taken together. */
+  minDurationMs: milliseconds.optional(),
+  maxDurationMs: milliseconds.optional(),
+  /** A text to search for. */
+  q: z.string().min(1).max(200).optional(),
+  limit: pageLimit,
+  cursor: taskIdSchema.optional(),
+  view: z.enum(['full', 'summary']).default('full'),
+}
+
+export const listTasksQuery = withMetadata(taskFilters)
 
 const tag = 'tasks'
 const writing = { tag, scope: 'tasks:write', ofAgents: true } as const
 const readingOne = { tag, scope: 'tasks:read', token: 'read' } as const
-export const params = z.object({ id: taskIdSchema })
-
-export const accepted = z.object({ task: taskSchema, turn: turnSchema.optional() })
-/** The rest of a response that waited for the end of a turn. */
-export const finished = { messages: z.array(messageSchema).optional(), nextCursor: z.int().nullish() }
-/** The response if that end did not come in time. */
-export const underWay = z.object({ task: taskSchema, turn: turnSchema, cursor: z.string() })
 
 export const createTask = route('POST /v1/tasks', {
   ...writing,
@@ -126,44 +203,14 @@ export const listSteps = route('GET /v1/tasks/:id/steps', {
   note: 'At most 500',
 })
 
-export const getState = route('GET /v1/tasks/:id/state', {
-  ...readingOne,
-  params,
-  returns: { 200: stateSchema },
-  errors: ['task_not_found'],
-  doc: 'Returns the state of a task, with an ETag',
-  note: '[What a state is](#the-state-of-a-task)',
-})
+export type CreateTask = z.output<typeof createTaskBody>
+export type ForkTask = z.output<typeof forkTaskBody>
+export type ChangeTask = z.output<typeof changeTaskBody>
+export type ChangeTaskInput = z.input<typeof changeTaskBody>
+export type CancelScope = z.output<typeof cancelScopeSchema>
+export type ListTasks = z.output<typeof listTasksQuery>
+export type CreateTaskInput = z.input<typeof createTaskBody>
+export type ForkTaskInput = z.input<typeof forkTaskBody>
 
-export const putState = route('PUT /v1/tasks/:id/state', {
-  ...writing,
-  echoes: 200,
-  params,
-  headers: z.looseObject({ 'if-match': z.string().optional() }),
-  body: putStateBody,
-  returns: { 200: stateSchema },
-  audited: 'state.set',
-  errors: ['task_not_found', 'task_busy', 'precondition_failed', 'state_too_large', 'precondition_required'],
-  doc: 'Replaces the state of a task between two turns',
-  note: 'With an `ETag`',
-})
-
-export const createToken = route('POST /v1/tasks/:id/tokens', {
-  ...{ tag, scope: 'tasks:read' },
-  params,
-  body: createTokenBody,
-  returns: { 201: tokenResponse },
-  audited: 'token.created',
-  errors: ['task_not_found', 'not_found'],
-  doc: 'Creates a token for a task, for a browser',
-})
-
-export const revokeTokens = route('DELETE /v1/tasks/:id/tokens', {
-  ...{ tag, scope: 'tasks:write' },
-  params,
-  query: revokeTokensQuery,
-  returns: { 204: nothing },
-  audited: 'token.revoked',
-  errors: ['task_not_found'],
-  doc: 'Revokes the tokens of a task that were created before now',
-})
+export type TaskSummary = z.output<typeof taskSummarySchema>
+export type Step = z.output<typeof stepSchema>

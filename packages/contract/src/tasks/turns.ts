@@ -1,8 +1,64 @@
 /** The turns of a task. */
-import { attemptSchema, createTurnBody, taskSchema, turnNumberSchema, turnSchema, waitSchema } from '@rivulet/protocol'
+import {
+  jsonSchema,
+  messageSchema,
+  omittedSchema,
+  taskSchema,
+  turnFailureSchema,
+  turnSchema,
+  turnStatusSchema,
+  usageSchema,
+} from '@rivulet/protocol'
 import { z } from 'zod'
 import { route } from '../route.ts'
-import { accepted, finished, params, underWay } from './tasks.ts'
+import { turnNumberSchema, waitSchema, wholeUpTo } from '../values.ts'
+import { accepted, day, finished, hour, inputsSchema, params, secretsSchema, underWay } from './fields.ts'
+
+const time = z.iso.datetime()
+
+/**
+ * One attempt of a turn. `messages` is what an attempt said that another one followed, as far as 32 KiB hold it; those of the latest attempt are the
+ * messages of the turn. `lost`: its worker died.
+ */
+export const attemptSchema = z.object({
+  attempt: z.int().min(1),
+  status: z.enum([...turnStatusSchema.options, 'lost']),
+  worker: z.string().optional(),
+  startedAt: time.optional(),
+  finishedAt: time.optional(),
+  error: turnFailureSchema.optional(),
+  usage: usageSchema.optional(),
+  messages: z.array(messageSchema).optional(),
+  omitted: omittedSchema,
+})
+
+/** What becomes of an input while a turn of its task has not ended. */
+export const ifBusySchema = z.enum(['queue', 'reject', 'interrupt', 'decline', 'inject', 'merge'])
+
+export const createTurnBody = z
+  .strictObject({
+    input: inputsSchema.optional(),
+    params: jsonSchema.optional(),
+    secrets: secretsSchema.optional(),
+    ifBusy: ifBusySchema.default('queue'),
+    /** The conversation goes on behind this turn, 0 for its beginning: those after it are discarded. */
+    after: wholeUpTo(999_999_999).optional(),
+    /** With `merge`: the turn starts so long after its latest input, but at most so long after its first. */
+    debounceMs: wholeUpTo(hour).optional(),
+    debounceMaxMs: wholeUpTo(day).optional(),
+  })
+  .refine(({ ifBusy, debounceMs }) => debounceMs === undefined || ifBusy === 'merge', {
+    path: ['debounceMs'],
+    message: 'Only with ifBusy merge',
+  })
+  .refine(({ after, ifBusy }) => after === undefined || ['queue', 'reject', 'interrupt'].includes(ifBusy), {
+    path: ['ifBusy'],
+    message: 'With after, use queue, reject or interrupt',
+  })
+  .refine(({ debounceMs, debounceMaxMs }) => debounceMaxMs === undefined || debounceMs !== undefined, {
+    path: ['debounceMaxMs'],
+    message: 'Only with debounceMs',
+  })
 
 const tag = 'tasks'
 const sending = { tag, scope: 'tasks:write', token: 'send', addsWork: true } as const
@@ -54,3 +110,9 @@ export const retryTurn = route('POST /v1/tasks/:id/retry', {
   doc: 'Runs the last turn of a task again, as a new turn',
   note: 'A new turn after the one before the last, with the same inputs and params; the last one is [discarded](#rewind)',
 })
+
+export type IfBusy = z.output<typeof ifBusySchema>
+export type CreateTurn = z.output<typeof createTurnBody>
+export type CreateTurnInput = z.input<typeof createTurnBody>
+
+export type Attempt = z.output<typeof attemptSchema>

@@ -1,8 +1,52 @@
 /** What turns wait for: the inbox of a tenant, one wait, its answer, and signals. */
-import { answerBody, listWaitsQuery, signalBody, streamFormatSchema, turnWaitSchema, waitAnswered, waitIdSchema } from '@rivulet/protocol'
+import {
+  agentNameSchema,
+  jsonSchema,
+  maxAnswerBytes,
+  taskIdSchema,
+  turnWaitSchema,
+  utf8Length,
+  waitActionSchema,
+  waitIdSchema,
+  waitKindSchema,
+  waitStatusSchema,
+} from '@rivulet/protocol'
 import { z } from 'zod'
 import { pageOf, route } from '../route.ts'
-import { params as task } from './tasks.ts'
+import { pageLimit, withMetadata } from '../values.ts'
+import { streamFormatSchema, params as task, waitName } from './fields.ts'
+
+/** JSON of a person or a program, of bounded size. */
+const answerContent = jsonSchema.refine(
+  value => utf8Length(JSON.stringify(value)) <= maxAnswerBytes,
+  `Use at most ${maxAnswerBytes} bytes of JSON`,
+)
+
+export const answerBody = z.strictObject({
+  action: waitActionSchema,
+  content: answerContent.optional(),
+  comment: z.string().max(2_000).optional(),
+})
+
+export const signalBody = z.strictObject({ name: waitName, data: answerContent.default(null) })
+export const waitAnswered = z.object({ wait: turnWaitSchema })
+
+const waitFilters = {
+  status: waitStatusSchema.default('open'),
+  /** Several kinds are separated by commas. */
+  kind: z
+    .string()
+    .transform(list => list.split(','))
+    .pipe(z.array(waitKindSchema))
+    .optional(),
+  agent: agentNameSchema.optional(),
+  assignee: z.string().optional(),
+  task: taskIdSchema.optional(),
+  limit: pageLimit,
+  cursor: waitIdSchema.optional(),
+}
+
+export const listWaitsQuery = withMetadata(waitFilters)
 
 const tag = 'waits'
 const answering = { tag, scope: 'tasks:write', token: ['answer'] } as const
@@ -48,3 +92,7 @@ export const sendSignal = route('POST /v1/tasks/:id/signals', {
   errors: ['task_not_found', 'too_many_signals'],
   doc: 'Sends a signal to a task; it is kept until a turn waits for it',
 })
+
+export type ListWaits = z.output<typeof listWaitsQuery>
+export type AnswerBody = z.output<typeof answerBody>
+export type SignalBody = z.output<typeof signalBody>

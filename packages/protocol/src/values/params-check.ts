@@ -4,10 +4,10 @@
  */
 import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
-import { detailsOf } from '../requests/validation-details.ts'
 import type { Json, JsonObject } from './json.ts'
 import { jsonObjectSchema } from './json-schema.ts'
 import { isObject } from './merge-patch.ts'
+import { detailsOf } from './validation-details.ts'
 
 export const maxParamsSchemaChars = 16 * 1024
 const maxAlternatives = 50

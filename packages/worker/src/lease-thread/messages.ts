@@ -1,5 +1,5 @@
 /** The messages between the main thread of a worker and its lease thread. Types only, because the lease thread is plain JavaScript. */
-import type { Hello, Holding } from '@rivulet/protocol'
+import type { Hello, Holding } from '@rivulet/contract/internal'
 
 /** Where the code of a held turn runs: in this process, nowhere yet (it waits for a process of its own), or in that process. */
 export type Place = 'here' | 'waiting' | 'apart'

@@ -6,16 +6,15 @@ import { createHash, randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import type { HistoryMessage } from '@rivulet/agent'
 import type { Append } from '@rivulet/broker'
+import type { Claim, FinishBody, WantedChildInput, WantedWait } from '@rivulet/contract/internal'
 import {
   applyEvent,
-  type Claim,
   type Content,
   closingEvents,
   defaultLimits,
   type Event,
   errorTable,
   type Failure,
-  type FinishBody,
   formatCursor,
   isErrorCode,
   type Json,
@@ -31,8 +30,6 @@ import {
   text,
   type Wait,
   type WaitAction,
-  type WantedChildInput,
-  type WantedWait,
 } from '@rivulet/protocol'
 import type { TurnCalls } from '../server-calls.ts'
 import type { FileBytes } from '../turn/file-calls.ts'

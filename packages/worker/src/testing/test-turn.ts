@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { HistoryMessage, Model } from '@rivulet/agent'
+import type { WantedChildInput } from '@rivulet/contract/internal'
 import {
   type Content,
   type Event,
@@ -16,7 +17,6 @@ import {
   text,
   type Usage,
   type Wait,
-  type WantedChildInput,
 } from '@rivulet/protocol'
 import type { AgentDefinition } from '../define-agent.ts'
 import type { Logger } from '../logger.ts'

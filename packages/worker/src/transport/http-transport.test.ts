@@ -1,5 +1,6 @@
 /** The polling and the appends of a worker without Redis. */
-import { type AppendBody, type AppendResult, RivuletError } from '@rivulet/protocol'
+import type { AppendBody, AppendResult } from '@rivulet/contract/internal'
+import { RivuletError } from '@rivulet/protocol'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Logger } from '../logger.ts'
 import { createHttpTransport } from './http-transport.ts'

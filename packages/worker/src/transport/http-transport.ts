@@ -5,7 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobEnd } from '@rivulet/broker'
-import { type AppendResult, backoffMs, type NextTurn, RivuletError } from '@rivulet/protocol'
+import type { AppendResult, NextTurn } from '@rivulet/contract/internal'
+import { backoffMs, RivuletError } from '@rivulet/protocol'
 import { fullTextOf } from '../failure.ts'
 import type { Logger } from '../logger.ts'
 import type { ServerCalls } from '../server-calls.ts'

@@ -1,6 +1,7 @@
 /** How a worker process gets its turns, writes their output and hears about them: with Redis, or with the API alone. */
 import type { Append, JobEnd } from '@rivulet/broker'
-import type { AppendResult, TurnId } from '@rivulet/protocol'
+import type { AppendResult } from '@rivulet/contract/internal'
+import type { TurnId } from '@rivulet/protocol'
 
 /** What a turn has said, and the claim that proves that it may. */
 export type TurnAppend = Append & { turnId: TurnId; claimId: string }

@@ -3,7 +3,8 @@
  * step that it stores, and the next attempt goes on. Calls are counted at the model's side and at the tools' side.
  */
 import { call, defineTool, type Model, runAgent, say, scriptedModel, think, user } from '@rivulet/agent'
-import { type Claim, defaultLimits, type Event, type Message } from '@rivulet/protocol'
+import type { Claim } from '@rivulet/contract/internal'
+import { defaultLimits, type Event, type Message } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -3,7 +3,9 @@
  *
  * A turn that joined stays joined, so a new attempt is offered it again: where it was taken before, if the place has a name, or at the first chance.
  */
-import { type Content, type JoinedInput, type Message, RivuletError } from '@rivulet/protocol'
+
+import type { JoinedInput } from '@rivulet/contract/internal'
+import { type Content, type Message, RivuletError } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { TakeStep } from './steps/steps.ts'
 

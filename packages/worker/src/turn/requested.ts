@@ -4,7 +4,8 @@
  * The names of the params are those of OpenAI's Responses API.
  */
 import { clientTools, type RunSettings } from '@rivulet/agent'
-import { type Accepts, isObject, type Json, type JsonObject } from '@rivulet/protocol'
+import type { Accepts } from '@rivulet/contract/agents'
+import { isObject, type Json, type JsonObject } from '@rivulet/protocol'
 
 /** For `turn.run({ model, ...turn.requested })`. */
 export type Requested = Pick<RunSettings, 'tools' | 'toolChoice'> & {

@@ -1,7 +1,8 @@
 /** One turn against a server and a log that accept everything: how handlers end, and what is reported of those that fail. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append } from '@rivulet/broker'
-import { type Claim, defaultLimits, delta, type Event, type FinishBody, type StepBody, text } from '@rivulet/protocol'
+import type { Claim, FinishBody, StepBody } from '@rivulet/contract/internal'
+import { defaultLimits, delta, type Event, text } from '@rivulet/protocol'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type AgentHandler, defineAgent } from '../define-agent.ts'
 import type { Lease } from '../lease-thread.ts'

@@ -7,20 +7,17 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
+import type { AskResult, JoinedInput, ParkResult, WantedWait } from '@rivulet/contract/internal'
 import {
-  type AskResult,
   closingStatus,
   digestOf,
   endOf,
-  type JoinedInput,
   type Message,
   maxUsageRecords,
-  type ParkResult,
   RivuletError,
   sumUsage,
   type TurnId,
   type UsageRecord,
-  type WantedWait,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'

@@ -1,5 +1,5 @@
 /** What an attempt reports: to its observer, and in its log lines. */
-import type { Claim } from '@rivulet/protocol'
+import type { Claim } from '@rivulet/contract/internal'
 import { plainTracer, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
 import { expect, test } from 'vitest'
 import type { Logger } from '../logger.ts'

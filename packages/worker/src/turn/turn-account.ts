@@ -4,7 +4,8 @@
  * Calls are recognised by their spans: every span below the turn's with OpenTelemetry's names for models and tools counts as a call. An error of
  * an observer is ignored.
  */
-import type { Claim, Failure } from '@rivulet/protocol'
+import type { Claim } from '@rivulet/contract/internal'
+import type { Failure } from '@rivulet/protocol'
 import { plainTracer, type Span, type SpanAttributes, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
 import type { Logger } from '../logger.ts'
 import type { EndedCall, TurnEnd, WorkerObserver } from '../worker-observer.ts'

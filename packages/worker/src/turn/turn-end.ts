@@ -4,7 +4,9 @@
  * A turn that is finished is reported until the server has stored it, or another worker has it. If the server finds a gap in the log, the writer
  * first writes the whole turn again under a new epoch. Nothing here decides how a turn ends.
  */
-import { digestOf, type FinishBody, type RivuletError, type TurnId, usageRecordsOf } from '@rivulet/protocol'
+
+import type { FinishBody } from '@rivulet/contract/internal'
+import { digestOf, type RivuletError, type TurnId, usageRecordsOf } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { fullFailureOf, fullTextOf } from '../failure.ts'
 import type { TurnCalls } from '../server-calls.ts'

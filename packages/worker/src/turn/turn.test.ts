@@ -1,5 +1,6 @@
 /** The ways in which a handler speaks, over one writer and a log that takes everything. */
-import { type Claim, delta, done, endOf, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import type { Claim } from '@rivulet/contract/internal'
+import { delta, done, endOf, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
 import { noChildren, noWaits } from '../../test/no-waits.ts'

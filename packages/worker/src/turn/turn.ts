@@ -1,7 +1,7 @@
 /** The argument of an agent's handler: its input and history, the ways to send output, and its steps, waits, children and state. */
 import { type HistoryMessage, type OutputOf, type OutputSchema, type RunSettings, runAgent } from '@rivulet/agent'
+import type { Claim } from '@rivulet/contract/internal'
 import {
-  type Claim,
   type Content,
   custom,
   type File,

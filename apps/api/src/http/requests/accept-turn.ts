@@ -1,15 +1,8 @@
 /** Accepts a turn for the dialects of other protocols: of a new task, of a task that is there, or of a fork of it. */
-import {
-  type Content,
-  type CreateTask,
-  type IfBusy,
-  type Json,
-  type JsonObject,
-  RivuletError,
-  type Task,
-  type TaskId,
-  type Turn,
-} from '@rivulet/protocol'
+
+import type { CreateTask } from '@rivulet/contract/tasks'
+import type { IfBusy } from '@rivulet/contract/turns'
+import { type Content, type Json, type JsonObject, RivuletError, type Task, type TaskId, type Turn } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { mayUse, type Principal } from '../../access/principal.ts'
 import type { Transaction } from '../../store/connection/database.ts'

@@ -3,7 +3,8 @@
  *
  * What the caller gets back, as JSON or as a stream, is decided by the route.
  */
-import type { CreateTask, Json, JsonObject, TaskId } from '@rivulet/protocol'
+import type { CreateTask } from '@rivulet/contract/tasks'
+import type { Json, JsonObject, TaskId } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import { mayUse } from '../../access/principal.ts'
 import type { OnceResponse, StoredResponse } from '../../store/access/idempotency.ts'

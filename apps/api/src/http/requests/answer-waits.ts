@@ -1,5 +1,6 @@
 /** Closes waits with the responses of a client, for the dialects of other protocols. */
-import { type AnswerBody, answerBody, detailsOf, RivuletError, type TaskId, type WaitId } from '@rivulet/protocol'
+import { type AnswerBody, answerBody } from '@rivulet/contract/waits'
+import { detailsOf, RivuletError, type TaskId, type WaitId } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import type { TurnRow } from '../../store/rows.ts'
 import { taskTransaction } from '../../store/tasks/task-line.ts'

@@ -1,5 +1,6 @@
 /** The audit log's view of a request: its caller, and the entries of the changes that it makes. */
-import type { AuditAction, TaskId, Turn } from '@rivulet/protocol'
+import type { AuditAction } from '@rivulet/contract/scopes'
+import type { TaskId, Turn } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import type { Principal } from '../../access/principal.ts'
 import { type AuditCaller, type AuditedChange, type AuditNote, type Auditor, insertAudit } from '../../store/access/audit.ts'

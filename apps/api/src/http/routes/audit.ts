@@ -1,5 +1,5 @@
 /** Reads the audit log, for the scope `admin`. A key of a tenant reads the entries of its tenant; the root key reads those of all. */
-import * as contract from '@rivulet/contract/keys'
+import * as contract from '@rivulet/contract/audit'
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { listAudit } from '../../store/access/audit.ts'

@@ -5,7 +5,8 @@
  * A secret is in one response and nowhere else. So their rows reject an Idempotency-Key: to repeat the response, the API would have to store it.
  */
 import * as contract from '@rivulet/contract/keys'
-import { RivuletError, rotateKeyBody } from '@rivulet/protocol'
+import { rotateKeyBody } from '@rivulet/contract/keys'
+import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createKeyring, type Keyring } from '../../access/keyring.ts'
 import type { Principal } from '../../access/principal.ts'

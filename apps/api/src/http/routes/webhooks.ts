@@ -1,6 +1,8 @@
 /** Manages the webhooks of a tenant, and shows their deliveries. */
+
+import type { Webhook } from '@rivulet/contract/webhooks'
 import * as contract from '@rivulet/contract/webhooks'
-import { type Json, type JsonObject, RivuletError, type Webhook } from '@rivulet/protocol'
+import { type Json, type JsonObject, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { mayUse, type Principal } from '../../access/principal.ts'
 import { requirePublicHost } from '../../feed/private-addresses.ts'

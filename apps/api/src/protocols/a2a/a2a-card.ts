@@ -1,6 +1,6 @@
 /** The card of an agent: where and how clients of A2A reach it. Readers of 0.3 find their fields beside those of 1.0. */
 import { createHash } from 'node:crypto'
-import type { Agent, Skill } from '@rivulet/protocol'
+import type { Agent, Skill } from '@rivulet/contract/agents'
 
 /** @param url of the agent, without a slash at its end */
 export function cardOf({ name, description, skills, inputModes = anyMode }: Agent, url: string) {

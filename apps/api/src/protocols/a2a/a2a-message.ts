@@ -3,7 +3,8 @@
  * They are lenient: unknown fields are ignored, and an empty text stands for a field that is absent, as the SDKs write it.
  */
 import { ofFile, type Part, type SendParams } from '@rivulet/contract/a2a'
-import { type AnswerBody, answerBody, type Content, fileIdSchema, type Json, text, type Wait, waitIdSchema } from '@rivulet/protocol'
+import { type AnswerBody, answerBody } from '@rivulet/contract/waits'
+import { type Content, fileIdSchema, type Json, text, type Wait, waitIdSchema } from '@rivulet/protocol'
 import type { WaitResponse } from '../../http/requests/answer-waits.ts'
 import { RpcError } from '../json-rpc.ts'
 

@@ -6,16 +6,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { ListParams, SendParams } from '@rivulet/contract/a2a'
-import {
-  type CreateTask,
-  createTaskBody,
-  hasEnded,
-  hasOpenQuestion,
-  isAnsweredByRequest,
-  requireCursor,
-  taskIdSchema,
-  turnIdSchema,
-} from '@rivulet/protocol'
+import { type CreateTask, createTaskBody } from '@rivulet/contract/tasks'
+import { hasEnded, hasOpenQuestion, isAnsweredByRequest, requireCursor, taskIdSchema, turnIdSchema } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../access/open-streams.ts'
 import { mayRead, type Principal } from '../../access/principal.ts'

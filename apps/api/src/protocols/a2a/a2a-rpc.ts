@@ -3,8 +3,9 @@
  * method.
  */
 import * as contract from '@rivulet/contract/a2a'
+import type { Agent } from '@rivulet/contract/agents'
 import type { RpcRequest } from '@rivulet/contract/json-rpc'
-import { type Agent, RivuletError } from '@rivulet/protocol'
+import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { mayRead, mayUse } from '../../access/principal.ts'

@@ -4,7 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 import * as contract from '@rivulet/contract/ag-ui'
-import { createTaskBody, requireCursor, type TaskId } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { requireCursor, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../access/open-streams.ts'
 import type { Protocol } from '../../http/protocol.ts'

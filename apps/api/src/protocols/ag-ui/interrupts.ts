@@ -1,5 +1,6 @@
 /** The waits of a turn as AG-UI's interrupts, and the entries of `resume` as the responses to them. */
-import { type AnswerBody, type Json, type JsonObject, RivuletError, type Wait } from '@rivulet/protocol'
+import type { AnswerBody } from '@rivulet/contract/waits'
+import { type Json, type JsonObject, RivuletError, type Wait } from '@rivulet/protocol'
 
 export type Interrupt = {
   id: string

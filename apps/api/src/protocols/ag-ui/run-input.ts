@@ -3,10 +3,10 @@
  * if it is the user's and new; a new thread gets those before it as its history.
  */
 import { type ClientMessage, clientMessage, type content, type RunInput } from '@rivulet/contract/ag-ui'
+import type { HistoryMessage } from '@rivulet/contract/fields'
+import type { AgentSettings } from '@rivulet/contract/internal'
 import {
-  type AgentSettings,
   type Content,
-  type HistoryMessage,
   type Json,
   type JsonObject,
   type Limits,

@@ -1,15 +1,7 @@
 /** Agents as the tools of MCP, the outcome of a turn as a tool's result, and the waits of a turn as requests for input. */
-import {
-  type Agent,
-  type AnswerBody,
-  type Content,
-  isAnsweredByRequest,
-  type Json,
-  type JsonObject,
-  type Message,
-  type Turn,
-  type Wait,
-} from '@rivulet/protocol'
+import type { Agent } from '@rivulet/contract/agents'
+import type { AnswerBody } from '@rivulet/contract/waits'
+import { type Content, isAnsweredByRequest, type Json, type JsonObject, type Message, type Turn, type Wait } from '@rivulet/protocol'
 
 export type Tool = { name: string; description: string; inputSchema: JsonObject }
 

@@ -6,16 +6,8 @@
  */
 import type { RpcRequest } from '@rivulet/contract/json-rpc'
 import * as contract from '@rivulet/contract/mcp'
-import {
-  createTaskBody,
-  hasEnded,
-  hasOpenQuestion,
-  jsonObjectSchema,
-  type Message,
-  RivuletError,
-  type Turn,
-  turnIdSchema,
-} from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { hasEnded, hasOpenQuestion, jsonObjectSchema, type Message, RivuletError, type Turn, turnIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { mayRead } from '../../access/principal.ts'

@@ -1,6 +1,8 @@
 /** What a request of OpenAI's APIs asks of an agent: which one, with which params, and what no agent does. */
+
+import type { AgentSettings } from '@rivulet/contract/internal'
 import type { ChatCompletion, CreateResponse } from '@rivulet/contract/openai'
-import { type AgentSettings, agentNameSchema, type Json, type JsonObject, RivuletError } from '@rivulet/protocol'
+import { agentNameSchema, type Json, type JsonObject, RivuletError } from '@rivulet/protocol'
 import { requireAgent } from '../../store/agents/agents.ts'
 import type { Database } from '../../store/connection/database.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'

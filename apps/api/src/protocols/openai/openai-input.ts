@@ -4,12 +4,13 @@
  * A message may have several parts. Texts that follow each other are joined; each other part is a content of its own, so a message with a text and an image
  * is two inputs of one turn.
  */
+
+import type { HistoryMessage } from '@rivulet/contract/fields'
 import type { ChatMessage, chatFilePart, contentSchema, InputItem, itemReference, partSchema, WholeItem } from '@rivulet/contract/openai'
 import {
   type Content,
   type ContentOf,
   type FileId,
-  type HistoryMessage,
   type Json,
   type Limits,
   maxInputs,

@@ -1,5 +1,7 @@
 /** Laws of every view as a dialect: wherever its client joins, resumes or misses events, it ends with what is stored. */
-import { type Cursor, type Message, messagesOf, type StreamFormat } from '@rivulet/protocol'
+
+import type { StreamFormat } from '@rivulet/contract/fields'
+import { type Cursor, type Message, messagesOf } from '@rivulet/protocol'
 import { itemsOf } from '@rivulet/views/agentkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

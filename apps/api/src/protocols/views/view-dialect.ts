@@ -5,7 +5,9 @@
  * when the turn is streamed again from its beginning, because a new attempt has begun or events are lost: the client drops what it has of that
  * turn. The id of a chunk that is not the last of its event ends with a plus; a client that resumes there gets the turn again.
  */
-import type { Event, StreamFormat, TaskState } from '@rivulet/protocol'
+
+import type { StreamFormat } from '@rivulet/contract/fields'
+import type { Event, TaskState } from '@rivulet/protocol'
 import type { Dialect, DialectStream, StreamOptions } from '../../stream/dialects/dialect.ts'
 import { idLine } from '../../stream/sse-frame.ts'
 import { snapshotEvents } from './snapshot-events.ts'

@@ -2,7 +2,8 @@
  * The audit log: who changed what, when, and from where. An entry is inserted in the transaction of its change, so neither is without the other.
  * Readers get the newest entries first, in the order of the feed: an entry that is committed late is never behind a page that was read.
  */
-import { type AuditEntry, type Cursor, epochOf, formatCursor, type ListAudit, seqOf } from '@rivulet/protocol'
+import type { AuditEntry, ListAudit } from '@rivulet/contract/audit'
+import { type Cursor, epochOf, formatCursor, seqOf } from '@rivulet/protocol'
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'

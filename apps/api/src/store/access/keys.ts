@@ -1,5 +1,7 @@
 /** The rows of keys: never the secret, only its digest. */
-import type { ListKeys, Scope } from '@rivulet/protocol'
+
+import type { ListKeys } from '@rivulet/contract/keys'
+import type { Scope } from '@rivulet/contract/scopes'
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'

@@ -3,7 +3,8 @@
  * again, and never reads a secret. Both ciphertexts are bound to their tenant, so a row that is moved to another tenant cannot be opened.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
-import { RivuletError, type Secrets } from '@rivulet/protocol'
+import type { Secrets } from '@rivulet/contract/fields'
+import { RivuletError } from '@rivulet/protocol'
 import { like, notLike, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Tenant } from '../connection/tenant.ts'
 

@@ -1,5 +1,6 @@
 /** The limits of a tenant for its agents, and the agents that it has paused. A row without a limit that is not paused is removed: it would be no row. */
-import { type AgentLimits, type AgentLimitsInput, RivuletError } from '@rivulet/protocol'
+import type { AgentLimits, AgentLimitsInput } from '@rivulet/contract/limits'
+import { RivuletError } from '@rivulet/protocol'
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { defaultTenant, isOf, type Tenant } from '../connection/tenant.ts'

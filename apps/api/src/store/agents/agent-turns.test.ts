@@ -1,5 +1,5 @@
 /** The list of an agent's turns: pages in the order of their status, and a plan that reads no more turns than a page has. */
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'

@@ -1,5 +1,7 @@
 /** The agents that workers have registered, and the workers that are running. */
-import { type Agent, type AgentSettings, type Hello, RivuletError } from '@rivulet/protocol'
+import type { Agent } from '@rivulet/contract/agents'
+import type { AgentSettings, Hello } from '@rivulet/contract/internal'
+import { RivuletError } from '@rivulet/protocol'
 import { and, asc, eq, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm'
 import type { Reach } from '../access/reach.ts'
 import type { Database, Transaction } from '../connection/database.ts'

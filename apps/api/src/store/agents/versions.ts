@@ -1,5 +1,5 @@
 /** The versions of workers, and the turns that each began and that have not ended. */
-import type { WorkerVersion } from '@rivulet/protocol'
+import type { WorkerVersion } from '@rivulet/contract/agents'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'

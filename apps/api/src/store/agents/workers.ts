@@ -1,5 +1,5 @@
 /** The workers that serve the agents of a tenant, and what they run for it. */
-import type { Worker } from '@rivulet/protocol'
+import type { Worker } from '@rivulet/contract/agents'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'

@@ -1,5 +1,8 @@
 /** A child that ends while the turn that waits for it parks: whichever is first, the turn goes on. */
-import { createTaskBody, spawnBody, type TaskId, type TurnId } from '@rivulet/protocol'
+
+import { spawnBody } from '@rivulet/contract/internal'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import type { TaskId, TurnId } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { claimWithShare } from '../../../test/give-share.ts'

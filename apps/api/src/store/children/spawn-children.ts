@@ -2,7 +2,9 @@
  * Creates the children of a turn, for the worker that holds it: tasks of their own, and for each that the turn waits for a wait. A name that the turn has
  * spawned before is the same child. The limits of the tree are checked with its root held by an advisory lock, so that no two spawns exceed them together.
  */
-import { type ErrorCode, isErrorCode, RivuletError, type SpawnBody, type TaskId, type Wait, type WantedChild } from '@rivulet/protocol'
+
+import type { SpawnBody, WantedChild } from '@rivulet/contract/internal'
+import { type ErrorCode, isErrorCode, RivuletError, type TaskId, type Wait } from '@rivulet/protocol'
 import { count, eq, inArray, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'

@@ -1,6 +1,9 @@
 /** What a task costs Postgres, counted: what is in one round trip today stays so. No clock is looked at. */
 import { randomUUID } from 'node:crypto'
-import { createTaskBody, createTurnBody, type Holding, type Message } from '@rivulet/protocol'
+import type { Holding } from '@rivulet/contract/internal'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { createTurnBody } from '@rivulet/contract/turns'
+import type { Message } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'

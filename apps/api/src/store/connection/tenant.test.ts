@@ -3,7 +3,8 @@
  * out on purpose.
  */
 import { randomUUID } from 'node:crypto'
-import { createScheduleBody, createTaskBody } from '@rivulet/protocol'
+import { createScheduleBody } from '@rivulet/contract/schedules'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'

@@ -1,6 +1,6 @@
 /** The end of a task reaches its `onEnd`, whatever becomes of the task meanwhile. */
 import { randomUUID } from 'node:crypto'
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'

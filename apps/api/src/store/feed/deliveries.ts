@@ -4,7 +4,8 @@
  * They are created in the transaction that moves the reader's place in the feed, so each entry becomes one delivery for each webhook, whichever process
  * reads it. A process claims a delivery by moving its due time, so that another process repeats the attempt if this one dies: at least once, with one id.
  */
-import { type Delivery, epochOf, formatCursor, type ListDeliveries, type OnEnd, seqOf } from '@rivulet/protocol'
+import type { Delivery, ListDeliveries, OnEnd } from '@rivulet/contract/webhooks'
+import { epochOf, formatCursor, seqOf } from '@rivulet/protocol'
 import { and, desc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
 import { v7 as uuidv7 } from 'uuid'

@@ -1,5 +1,7 @@
 /** The feed, webhooks and the audit log go on after the rows were moved to another Postgres server, whose transactions have other numbers. */
-import { type Cursor, compareCursors, createTaskBody } from '@rivulet/protocol'
+
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { type Cursor, compareCursors } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { type SecondPostgres, spendTransactions, startSecondPostgres } from '../../../../../test/support/engines/second-postgres.ts'

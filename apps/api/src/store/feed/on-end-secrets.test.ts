@@ -1,5 +1,6 @@
 /** The secrets of `onEnd` under a new SECRETS_KEY, in a real database. */
-import { createScheduleBody, createTaskBody } from '@rivulet/protocol'
+import { createScheduleBody } from '@rivulet/contract/schedules'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import { createVault } from '../access/vault.ts'

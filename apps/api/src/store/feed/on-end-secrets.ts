@@ -2,7 +2,8 @@
  * The secrets that sign deliveries of `onEnd`. They are sealed before a task or a schedule is stored. Those that were stored in the clear, by older
  * versions or without a SECRETS_KEY, and those of an old key are sealed with the current one later, a page at a time.
  */
-import type { OnEnd, TaskId } from '@rivulet/protocol'
+import type { OnEnd } from '@rivulet/contract/webhooks'
+import type { TaskId } from '@rivulet/protocol'
 import { and, asc, eq, gt, sql } from 'drizzle-orm'
 import { isStale, type Vault } from '../access/vault.ts'
 import type { Database } from '../connection/database.ts'

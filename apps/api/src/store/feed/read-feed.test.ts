@@ -1,5 +1,8 @@
 /** The feed has every change once, in an order that no late commit can break. */
-import { compareCursors, createTaskBody, createTurnBody } from '@rivulet/protocol'
+
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { createTurnBody } from '@rivulet/contract/turns'
+import { compareCursors } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'

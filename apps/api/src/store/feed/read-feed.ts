@@ -2,7 +2,9 @@
  * Reads the feed in its order: by transaction, then by number. Entries of a transaction are read only once every transaction before it has ended, so an
  * entry that is committed late is never behind the place of a reader. The price: a long transaction delays the entries that follow it.
  */
-import { type Cursor, epochOf, type FeedEntry, type FeedEntryType, formatCursor, origin, RivuletError, seqOf } from '@rivulet/protocol'
+
+import type { FeedEntry, FeedEntryType } from '@rivulet/contract/feed'
+import { type Cursor, epochOf, formatCursor, origin, RivuletError, seqOf } from '@rivulet/protocol'
 import { and, asc, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'

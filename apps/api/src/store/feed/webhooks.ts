@@ -1,5 +1,5 @@
 /** Webhooks of tenants. */
-import type { ChangeWebhook, ListWebhooks } from '@rivulet/protocol'
+import type { ChangeWebhook, ListWebhooks } from '@rivulet/contract/webhooks'
 import { and, asc, count, eq, gt, or, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import { isStale, type Vault } from '../access/vault.ts'

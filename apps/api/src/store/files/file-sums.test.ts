@@ -1,6 +1,7 @@
 /** What the files of a tenant take, as it is counted, is what they take: after any mix of changes, also of those that come together or are undone. */
 import { randomUUID } from 'node:crypto'
-import { createTaskBody, type FileId, RivuletError } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { type FileId, RivuletError } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -4,7 +4,7 @@
  * Ids of turns grow with time, so the query reads only recent rows: a turn that was queued more than an hour before these minutes is not
  * counted.
  */
-import { type Activity, activityBucketMs } from '@rivulet/protocol'
+import { type Activity, activityBucketMs } from '@rivulet/contract/agents'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { readNowMs } from '../connection/moments.ts'

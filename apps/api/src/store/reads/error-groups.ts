@@ -1,5 +1,5 @@
 /** The turns that failed lately, grouped by what looks like the same reason. */
-import type { ErrorGroup } from '@rivulet/protocol'
+import type { ErrorGroup } from '@rivulet/contract/agents'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { readNowMs } from '../connection/moments.ts'

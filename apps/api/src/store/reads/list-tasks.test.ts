@@ -1,5 +1,5 @@
 /** A search that no index serves: each call looks at a bounded number of tasks, and the pages together have every task that fits. */
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'

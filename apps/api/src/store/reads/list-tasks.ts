@@ -1,5 +1,7 @@
 /** Lists the tasks of a tenant that fit a filter. */
-import type { Json, ListTasks, Task } from '@rivulet/protocol'
+
+import type { ListTasks } from '@rivulet/contract/tasks'
+import type { Json, Task } from '@rivulet/protocol'
 import { and, eq, gt, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Database } from '../connection/database.ts'

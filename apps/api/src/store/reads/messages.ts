@@ -1,5 +1,6 @@
 /** Reads committed messages, by index. */
-import type { ListMessages, Message, TaskId } from '@rivulet/protocol'
+import type { ListMessages } from '@rivulet/contract/messages'
+import type { Message, TaskId } from '@rivulet/protocol'
 import { and, asc, eq } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow } from '../connection/json-rows.ts'

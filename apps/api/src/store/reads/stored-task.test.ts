@@ -1,6 +1,7 @@
 /** Where a task stands, beside the same rows read one table at a time. */
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type CreateTask, createTaskBody, type Message } from '@rivulet/protocol'
+import { type CreateTask, createTaskBody } from '@rivulet/contract/tasks'
+import type { Message } from '@rivulet/protocol'
 import { and, eq } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'

@@ -3,7 +3,9 @@
  *
  * An input that takes more than 64 KiB in Postgres has no title, because Postgres would have to decompress all of it with every list.
  */
-import { maxPageSize, type TaskSummary } from '@rivulet/protocol'
+
+import type { TaskSummary } from '@rivulet/contract/tasks'
+import { maxPageSize } from '@rivulet/protocol'
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'

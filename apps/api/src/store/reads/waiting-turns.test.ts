@@ -1,5 +1,5 @@
 /** Counts of turns that wait, beside many turns that have a delay and more that have ended. */
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'

@@ -1,5 +1,5 @@
 /** Each time of a schedule becomes one task. */
-import { createScheduleBody } from '@rivulet/protocol'
+import { createScheduleBody } from '@rivulet/contract/schedules'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'

@@ -2,7 +2,8 @@
  * One time of a schedule becomes a task, or the reason why it did not. The run, the task and the schedule's next time are committed together, and the time
  * is the key of the run, so each time runs once, whichever process gets to it, and also when it comes again because the clock was set back.
  */
-import { createTaskBody, hasEnded, RivuletError, type TaskId } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { hasEnded, RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, asc, desc, eq, isNotNull, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { scheduleRuns, schedules, tasks } from '../schema.ts'

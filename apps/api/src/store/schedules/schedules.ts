@@ -1,5 +1,5 @@
 /** Schedules of tenants, and what became of their times. */
-import type { CreateSchedule, ListRuns, ListSchedules, Schedule, ScheduleRun } from '@rivulet/protocol'
+import type { CreateSchedule, ListRuns, ListSchedules, Schedule, ScheduleRun } from '@rivulet/contract/schedules'
 import { and, asc, count, desc, eq, gt, lt } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'

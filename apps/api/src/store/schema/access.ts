@@ -1,5 +1,8 @@
 /** Keys, secrets and revoked tokens, and who has changed what. */
-import type { AuditAction, AuditEntry, Json, JsonObject, Scope, TaskId } from '@rivulet/protocol'
+
+import type { AuditEntry } from '@rivulet/contract/audit'
+import type { AuditAction, Scope } from '@rivulet/contract/scopes'
+import type { Json, JsonObject, TaskId } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { bigint, bigserial, boolean, index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { tenant, time } from './columns.ts'

@@ -1,5 +1,8 @@
 /** The feed of changes, and those that it is delivered to. */
-import type { Cursor, Delivery, FeedEntryType, OnEnd, TaskId, TaskStatus, Webhook } from '@rivulet/protocol'
+
+import type { FeedEntryType } from '@rivulet/contract/feed'
+import type { Delivery, OnEnd, Webhook } from '@rivulet/contract/webhooks'
+import type { Cursor, TaskId, TaskStatus } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { bigint, bigserial, boolean, index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { tenant, time } from './columns.ts'

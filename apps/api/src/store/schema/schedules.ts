@@ -1,5 +1,6 @@
 /** Schedules and their runs. */
-import type { CreateSchedule, Schedule, SkipReason, TaskId } from '@rivulet/protocol'
+import type { CreateSchedule, Schedule, SkipReason } from '@rivulet/contract/schedules'
+import type { TaskId } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { tenant, time } from './columns.ts'

@@ -1,4 +1,6 @@
 /** Tasks, their turns and messages, and what the attempts of a turn leave behind. */
+
+import type { OnEnd } from '@rivulet/contract/webhooks'
 import type {
   Budget,
   Content,
@@ -8,7 +10,6 @@ import type {
   JsonObject,
   Message,
   MessageStatus,
-  OnEnd,
   StopReason,
   TaskId,
   TaskStatus,

@@ -1,5 +1,6 @@
 /** A turn that is taken from its worker to be ended: only as long as the reason for it holds. */
-import { createTaskBody, createTurnBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { createTurnBody } from '@rivulet/contract/turns'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import { queuedEvents } from '../../turns/turn-events.ts'

@@ -2,7 +2,8 @@
  * A conversation that no agent has responded in yet: all of its turns were imported, and no log has them. So its history may still change, and the agent of
  * its first response takes it over.
  */
-import { type HistoryMessage, maxHistoryMessages, RivuletError, type TaskId, taskDefaults } from '@rivulet/protocol'
+import { type HistoryMessage, taskDefaults } from '@rivulet/contract/fields'
+import { maxHistoryMessages, RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, asc, eq, gt, ne, or } from 'drizzle-orm'
 import { requireAgent } from '../agents/agents.ts'
 import type { Transaction } from '../connection/database.ts'

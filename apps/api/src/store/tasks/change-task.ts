@@ -1,5 +1,6 @@
 /** Changes the name and the metadata of a task. Its turns, and what its agent gets, stay as they are. */
-import { type ChangeTask, limitNames, mergePatch, RivuletError, type TaskId } from '@rivulet/protocol'
+import type { ChangeTask } from '@rivulet/contract/tasks'
+import { limitNames, mergePatch, RivuletError, type TaskId } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import { sqlStateOf, type Transaction } from '../connection/database.ts'
 import type { Readable } from '../connection/tenant.ts'

@@ -3,7 +3,7 @@
  * by the plans, with no clock.
  */
 import { randomUUID } from 'node:crypto'
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { Client, escapeLiteral, type PoolClient } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'

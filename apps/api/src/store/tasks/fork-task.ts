@@ -2,7 +2,8 @@
  * A copy of a task, up to the end of one of its turns: it goes on by itself, and the source does not change. Everything that has been said is copied;
  * what belongs to a run of a turn (its claim, its steps, its place in a log) is not.
  */
-import { type ForkTask, RivuletError, type TaskId } from '@rivulet/protocol'
+import type { ForkTask } from '@rivulet/contract/tasks'
+import { RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, eq, lte, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from '../connection/database.ts'

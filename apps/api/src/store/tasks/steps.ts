@@ -2,7 +2,10 @@
  * The steps of a turn. Only the worker that holds the turn may add one, and a stored step never changes: a request that is repeated, because its
  * response was lost, gets the same result. What a step came to is kept until its turn has ended, its name and times as long as the task.
  */
-import { outcomeStatusSchema, type Step, type StepBody, type StepResult, type TaskId, type TurnId } from '@rivulet/protocol'
+
+import type { StepBody, StepResult } from '@rivulet/contract/internal'
+import type { Step } from '@rivulet/contract/tasks'
+import { outcomeStatusSchema, type TaskId, type TurnId } from '@rivulet/protocol'
 import { and, desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'

@@ -2,7 +2,8 @@
  * The attempts of a turn. One that another follows is kept, with its error, its worker and what it had said, because its messages leave the task.
  * The latest one is read off the turn.
  */
-import { type Attempt, type Failure, type Message, RivuletError, type TaskId, type Usage } from '@rivulet/protocol'
+import type { Attempt } from '@rivulet/contract/turns'
+import { type Failure, type Message, RivuletError, type TaskId, type Usage } from '@rivulet/protocol'
 import { and, asc, eq } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'

@@ -1,5 +1,6 @@
 /** Which worker may claim a turn that another one began. */
-import { createTaskBody, type TurnId } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import type { TurnId } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { giveShare } from '../../../test/give-share.ts'
 import { openStore } from '../../../test/open-store.ts'

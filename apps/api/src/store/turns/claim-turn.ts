@@ -5,7 +5,8 @@
  * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts. It also starts the
  * time of the turn: the task's timeout counts from then.
  */
-import type { RememberedStep, TurnId } from '@rivulet/protocol'
+import type { RememberedStep } from '@rivulet/contract/internal'
+import type { TurnId } from '@rivulet/protocol'
 import { and, arrayContains, eq, sql } from 'drizzle-orm'
 import type { Sealed } from '../access/vault.ts'
 import { type Batcher, createTransactionBatcher } from '../connection/batcher.ts'

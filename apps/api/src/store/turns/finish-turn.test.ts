@@ -1,5 +1,6 @@
 /** A turn ends in one of two ways, the short and the long. Result and tables are the same. */
-import { createTaskBody, type Message } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import type { Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { anonymous } from '../../../test/anonymous.ts'

@@ -5,7 +5,8 @@
  * A turn that was taken stays queued until the one that took it ends. If its input is among the messages that are committed then, it ends too;
  * if not, it runs next.
  */
-import { type JoinedInput, maxJoinedBytes, outcomeStatusSchema, type TakeBody, type TaskId, type TurnId } from '@rivulet/protocol'
+import type { JoinedInput, TakeBody } from '@rivulet/contract/internal'
+import { maxJoinedBytes, outcomeStatusSchema, type TaskId, type TurnId } from '@rivulet/protocol'
 import { and, asc, eq, gt, inArray, notInArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'

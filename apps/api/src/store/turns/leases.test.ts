@@ -1,5 +1,5 @@
 /** A lease that ends: whose death that is, and what a worker that was only late gets back. */
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'

@@ -4,7 +4,8 @@
  * A turn that is reclaimed because its lease expired keeps its worker's id until the next claim, so a worker that was late, and not dead, can take it
  * back: the turn keeps the epoch of its claim, and the log follows only the next claim.
  */
-import type { Holding, TurnId } from '@rivulet/protocol'
+import type { Holding } from '@rivulet/contract/internal'
+import type { TurnId } from '@rivulet/protocol'
 import { and, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isHeldUp } from '../connection/database-errors.ts'

@@ -1,4 +1,4 @@
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { sql } from 'drizzle-orm'
 import { Client, type QueryConfig } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,5 +1,7 @@
 /** Turns that are claimed or ended at the same time: each as if it was alone, and none waits for another. */
-import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { createTurnBody } from '@rivulet/contract/turns'
+import type { Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { anonymous } from '../../../test/anonymous.ts'

@@ -1,5 +1,7 @@
 /** Sums of the rows of usage. Each row is read, so that no counter can drift from the bill. */
-import { maxUsageGroups, type Usage, type UsageGrouping, type UsageQuery, type UsageReport } from '@rivulet/protocol'
+
+import type { UsageGrouping, UsageQuery, UsageReport } from '@rivulet/contract/usage'
+import { maxUsageGroups, type Usage } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'

@@ -1,7 +1,7 @@
 /** The answer to a wait: a compare-and-set in Postgres. The first wins, the same again is repeated, and any other is refused. */
 import { isDeepStrictEqual } from 'node:util'
+import type { AnswerBody } from '@rivulet/contract/waits'
 import {
-  type AnswerBody,
   checkOf,
   type ErrorDetail,
   formFaults,

@@ -1,5 +1,6 @@
 /** Opens waits of a turn, for the worker that holds it. A name that the turn has asked before is the same wait, with its answer if it has one. */
-import { type AskBody, maxWaits, maxWaitsBytes, type TurnId, type Wait, type WantedWait } from '@rivulet/protocol'
+import type { AskBody, WantedWait } from '@rivulet/contract/internal'
+import { maxWaits, maxWaitsBytes, type TurnId, type Wait } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'

@@ -1,6 +1,6 @@
 /** A search of waits by metadata, which no index serves: each call looks at a bounded number, and the pages together have every wait that fits. */
 import { randomUUID } from 'node:crypto'
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'

@@ -1,5 +1,6 @@
 /** The waits of a tenant, oldest first: ids of waits grow with time. The cursor is the last id of the page before. */
-import type { ListWaits, Wait } from '@rivulet/protocol'
+import type { ListWaits } from '@rivulet/contract/waits'
+import type { Wait } from '@rivulet/protocol'
 import { and, asc, count, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'

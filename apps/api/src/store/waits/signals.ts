@@ -1,5 +1,7 @@
 /** Signals: they answer the open wait for an event of their name, or are kept for the next one, so that a signal before its wait is not lost. */
-import { maxSignals, RivuletError, type SignalBody, signalHours, type TaskId, type WaitAnswer } from '@rivulet/protocol'
+
+import type { SignalBody } from '@rivulet/contract/waits'
+import { maxSignals, RivuletError, signalHours, type TaskId, type WaitAnswer } from '@rivulet/protocol'
 import { and, asc, count, eq, gt, lt, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'

@@ -4,7 +4,9 @@
  * A dialect knows its protocol and nothing of sockets, viewers or SSE frames of ours; `dialect-response.ts` writes what it returns. A dialect
  * must be deterministic: from the same events, a stream makes the same chunks, so that a client can resume at any API process.
  */
-import type { Cursor, Event, StreamFormat, TaskId, TokenEvent, WireEvent } from '@rivulet/protocol'
+
+import type { StreamFormat } from '@rivulet/contract/fields'
+import type { Cursor, Event, TaskId, TokenEvent, WireEvent } from '@rivulet/protocol'
 
 export type Dialect<Chunk extends object = object> = {
   /** For logs. */

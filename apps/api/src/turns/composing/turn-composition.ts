@@ -5,6 +5,7 @@
  * has up to the cursor: an append that is refused or not written is undone, and what another API process has appended is read from the cursor on.
  */
 import { type Append, type Appended, type AppendResult, type EncodedEvent, encodeEvent, type LogReader } from '@rivulet/broker'
+import { type WorkerUpdate, workerUpdateSchema } from '@rivulet/contract/worker'
 import {
   type ComposedTurn,
   type Cursor,
@@ -16,8 +17,6 @@ import {
   type Message,
   RivuletError,
   type TurnComposer,
-  type WorkerUpdate,
-  workerUpdateSchema,
 } from '@rivulet/protocol'
 import { decodeEntry, readLog } from '../../log/log-fold.ts'
 

@@ -5,7 +5,8 @@
  * What has begun is completed by the reconciler if its process dies.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
-import type { CancelScope, TaskId } from '@rivulet/protocol'
+import type { CancelScope } from '@rivulet/contract/tasks'
+import type { TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'

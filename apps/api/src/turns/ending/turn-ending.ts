@@ -2,7 +2,9 @@
  * How a turn ends: fold its log, commit, announce. A worker that is done ends its turn here, every other end is in `turn-canceling.ts`. Both fold the log, so
  * stored text is streamed text by construction, and a viewer that sees `turn.finished` can read the rows.
  */
-import { backoffMs, digestOf, errorTable, type FinishBody, isErrorCode } from '@rivulet/protocol'
+
+import type { FinishBody } from '@rivulet/contract/internal'
+import { backoffMs, digestOf, errorTable, isErrorCode } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { TurnRow } from '../../store/rows.ts'
 import type { Outcome } from '../../store/turns/end-turn.ts'

@@ -1,6 +1,6 @@
 /** `rivulet tail <task>`: streams a task, from its beginning or after a cursor, until it ends. Ctrl-C exits; the task continues. */
 import { type Cursor, hasEnded, parseCursor } from '@rivulet/client'
-import { type StreamFormat, streamFormatSchema } from '@rivulet/protocol'
+import { type StreamFormat, streamFormatSchema } from '@rivulet/contract/fields'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'

@@ -1,6 +1,6 @@
 /** `rivulet watch`: prints every change of tasks and turns as it happens, until Ctrl-C; with ids, the events of these tasks until they have ended. */
 import { type FeedEntry, isLogged, type ManyEvent, type RivuletClient } from '@rivulet/client'
-import { type FeedEntryType, feedEntryTypeSchema } from '@rivulet/protocol'
+import { type FeedEntryType, feedEntryTypeSchema } from '@rivulet/contract/feed'
 import { type Command, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'

@@ -1,14 +1,7 @@
 /** What the server stores of a step: its result as JSON, its messages when they are closed, its usage and its changes of the task's state. */
-import {
-  defaultLimits,
-  type Json,
-  limitNames,
-  type Message,
-  RivuletError,
-  type StepMemory,
-  stepMemorySchema,
-  toStorableJson,
-} from '@rivulet/protocol'
+
+import { type StepMemory, stepMemorySchema } from '@rivulet/contract/internal'
+import { defaultLimits, type Json, limitNames, type Message, RivuletError, toStorableJson } from '@rivulet/protocol'
 
 /** What JSON makes of a result: a `Date` comes back as the string it says it is, a function not at all. */
 export type Stored<T> = T extends Json | undefined

@@ -1,18 +1,8 @@
 /** Steps over one writer and a server that stores them: what runs once, what is returned, and what is not allowed in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type AgentTurn, call, defineTool, runAgent, say, scriptedModel, user } from '@rivulet/agent'
-import {
-  type Claim,
-  defaultLimits,
-  delta,
-  done,
-  type Message,
-  RivuletError,
-  start,
-  text,
-  toolRequest,
-  type UsageRecord,
-} from '@rivulet/protocol'
+import type { Claim } from '@rivulet/contract/internal'
+import { defaultLimits, delta, done, type Message, RivuletError, start, text, toolRequest, type UsageRecord } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'

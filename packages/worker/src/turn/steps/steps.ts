@@ -6,8 +6,8 @@
  * step can only return its result and send its messages, so a step may not write to the messages of other code, nor other code to its own.
  */
 import { randomUUID } from 'node:crypto'
+import type { Claim, StepMemory } from '@rivulet/contract/internal'
 import {
-  type Claim,
   defaultLimits,
   done,
   type Failure,
@@ -16,7 +16,6 @@ import {
   maxStepName,
   RivuletError,
   type StateChange,
-  type StepMemory,
   start,
   sumUsage,
   toStorableJson,

@@ -1,4 +1,6 @@
 /** The waits of a turn as its handler asks for them: people, events and times, in the words of an agent. */
+
+import type { WantedWait } from '@rivulet/contract/internal'
 import {
   type Duration,
   defaultLimits,
@@ -14,7 +16,6 @@ import {
   type WaitAction,
   type WaitAnswer,
   type WaitKind,
-  type WantedWait,
   waitDays,
 } from '@rivulet/protocol'
 import { z } from 'zod'

@@ -1,17 +1,16 @@
 /** The children of a turn as its handler spawns them: tasks of other agents, or of its own, that the turn waits for without a worker. */
+
+import type { SpawnedChild, SpawnResult, WantedChildInput } from '@rivulet/contract/internal'
+import type { CreateTaskInput } from '@rivulet/contract/tasks'
 import {
-  type CreateTaskInput,
   type Failure,
   isErrorCode,
   type Message,
   maxWaitName,
   type OutcomeStatus,
   RivuletError,
-  type SpawnedChild,
-  type SpawnResult,
   toStorableText,
   type Wait,
-  type WantedChildInput,
 } from '@rivulet/protocol'
 import type { Waits } from './waits.ts'
 

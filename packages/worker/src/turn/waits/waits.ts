@@ -5,7 +5,8 @@
  * the promises of its waits never settle here. It does not park while other work of the turn goes on, or while a message is open.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AskResult, maxWaits, maxWaitsBytes, type ParkResult, RivuletError, type Wait, type WantedWait } from '@rivulet/protocol'
+import type { AskResult, ParkResult, WantedWait } from '@rivulet/contract/internal'
+import { maxWaits, maxWaitsBytes, RivuletError, type Wait } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 
 /** How often a held turn looks whether it should park. */

@@ -1,6 +1,7 @@
 /** How a worker registers, claims a turn with its secrets, and reopens the log of a turn that lost entries. */
+
+import type { claimBody, Hello, Holding, helloResult, RememberedStep } from '@rivulet/contract/internal'
 import * as contract from '@rivulet/contract/internal'
-import type { claimBody, Hello, Holding, helloResult, RememberedStep } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'

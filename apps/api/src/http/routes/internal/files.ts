@@ -1,6 +1,6 @@
 /** The files of a turn: a worker reads them and stores new ones. */
 import * as contract from '@rivulet/contract/internal'
-import { storeFileHeaders } from '@rivulet/protocol'
+import { storeFileHeaders } from '@rivulet/contract/internal'
 import type { FastifyInstance } from 'fastify'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
 import { getFile, toFile } from '../../../store/files/file-rows.ts'

@@ -1,5 +1,6 @@
 /** Which turns a worker may ask for: those within the reach of its key, and for most calls only those that it holds. */
-import { type Holding, RivuletError, storeFileHeaders, type TaskId, type TurnId } from '@rivulet/protocol'
+import { type Holding, storeFileHeaders } from '@rivulet/contract/internal'
+import { RivuletError, type TaskId, type TurnId } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import { isInstallations, reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'

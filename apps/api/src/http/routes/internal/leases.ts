@@ -1,6 +1,7 @@
 /** How a worker keeps a turn, releases it, and ends it. */
+
+import type { FinishBody, Holding, heartbeatBody, ReleaseBody } from '@rivulet/contract/internal'
 import * as contract from '@rivulet/contract/internal'
-import type { FinishBody, Holding, heartbeatBody, ReleaseBody } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'

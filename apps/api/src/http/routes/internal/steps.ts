@@ -1,6 +1,8 @@
 /** What a worker stores and reads while a turn runs: steps, usage, inputs that joined, and the history. */
+
+import type { historyBody, stepBody, TakeBody, usageBody } from '@rivulet/contract/internal'
 import * as contract from '@rivulet/contract/internal'
-import { type historyBody, maxPageSize, type stepBody, type TakeBody, type usageBody } from '@rivulet/protocol'
+import { maxPageSize } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'

@@ -1,6 +1,8 @@
 /** What a turn waits for: how a worker asks, spawns children, reads what became of both, and parks the turn. */
+
+import type { AskBody, childBody, ParkBody, SpawnBody, waitsBody } from '@rivulet/contract/internal'
 import * as contract from '@rivulet/contract/internal'
-import { type AskBody, type childBody, maxPageSize, type ParkBody, type SpawnBody, type waitsBody } from '@rivulet/protocol'
+import { maxPageSize } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'

@@ -3,8 +3,11 @@
  *
  * A response that waits or streams reserves its place before the commit, because a task cannot be taken back.
  */
+
+import { accepted, type StreamFormat } from '@rivulet/contract/fields'
+import type { CreateTask } from '@rivulet/contract/tasks'
 import * as contract from '@rivulet/contract/tasks'
-import { type CreateTask, RivuletError, type StreamFormat } from '@rivulet/protocol'
+import { RivuletError } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
@@ -55,7 +58,7 @@ export function createTaskRoute(scope: FastifyInstance, services: Services, even
       admission,
       accept(request, traceparent => commit(request, traceparent)),
     )
-    const { task, turn } = contract.accepted.parse(response.body)
+    const { task, turn } = accepted.parse(response.body)
     if (!turn) {
       admission.over()
       return sendResponse(reply, response)
@@ -71,7 +74,7 @@ export function createTaskRoute(scope: FastifyInstance, services: Services, even
       admission,
       accept(request, traceparent => commit(request, traceparent), 'held'),
     )
-    const { task, turn } = contract.accepted.parse(response.body)
+    const { task, turn } = accepted.parse(response.body)
     markReplay(reply, response.replayed)
     // The viewer first: it is there when the agent begins to speak.
     return events

@@ -1,6 +1,7 @@
 /** Subscribing: what a viewer asks for, and its open response. */
 import * as contract from '@rivulet/contract/events'
-import { type Cursor, origin, RivuletError, requireCursor, type StreamFormat, type TaskId } from '@rivulet/protocol'
+import type { StreamFormat } from '@rivulet/contract/fields'
+import { type Cursor, origin, RivuletError, requireCursor, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../../../access/open-streams.ts'
 import { mayRead } from '../../../access/principal.ts'

@@ -1,5 +1,5 @@
 /** The state of a task, for callers: read it, and replace it between two turns. `If-Match` keeps two writers from losing a change of the other. */
-import * as contract from '@rivulet/contract/tasks'
+import * as contract from '@rivulet/contract/state'
 import { maxStateBytes, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { getState, putState } from '../../../store/states/task-state.ts'

@@ -1,5 +1,5 @@
 /** Creates and revokes tokens for one task, for browsers. A key can grant only rights that it has itself, and a token cannot create another. */
-import * as contract from '@rivulet/contract/tasks'
+import * as contract from '@rivulet/contract/tokens'
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { holds } from '../../../access/principal.ts'

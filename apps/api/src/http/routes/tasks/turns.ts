@@ -1,6 +1,8 @@
 /** Continues tasks with turns, and reads a turn. A 202 is sent only after the commit. */
+
+import type { CreateTurn } from '@rivulet/contract/turns'
 import * as contract from '@rivulet/contract/turns'
-import { type CreateTurn, type Json, RivuletError, type TaskId } from '@rivulet/protocol'
+import { type Json, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { requireRight } from '../../../access/principal.ts'

@@ -1,6 +1,7 @@
 /** What turns wait for: the inbox of a tenant, one wait, its answer, and signals. A response is sent only after the commit. */
 import * as contract from '@rivulet/contract/waits'
-import { type Json, waitAnswered } from '@rivulet/protocol'
+import { waitAnswered } from '@rivulet/contract/waits'
+import type { Json } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import type { Transaction } from '../../../store/connection/database.ts'

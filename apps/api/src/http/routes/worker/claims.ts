@@ -1,7 +1,9 @@
 /** How a worker announces itself, and claims turns. */
 import { randomUUID } from 'node:crypto'
+import type { Claim } from '@rivulet/contract/internal'
 import * as contract from '@rivulet/contract/worker'
-import { type Claim, type ClaimedTurn, RivuletError, type TurnId, workerProtocols } from '@rivulet/protocol'
+import { type ClaimedTurn, workerProtocols } from '@rivulet/contract/worker'
+import { RivuletError, type TurnId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'

@@ -2,7 +2,9 @@
  * The turns of workers that speak the public protocol. Their updates are composed to events here. A log that lost entries is reopened: the result `gap` names
  * the epoch and the number from which the worker goes on. For a turn that the worker does not hold, the result is that of a turn that does not exist.
  */
-import type { ComposedTurn, RivuletError, TurnId, WorkerAppend, WorkerAppended } from '@rivulet/protocol'
+
+import type { WorkerAppend, WorkerAppended } from '@rivulet/contract/worker'
+import type { ComposedTurn, RivuletError, TurnId } from '@rivulet/protocol'
 import type { TurnComposition } from '../../../turns/composing/turn-composition.ts'
 import { TurnCompositions } from '../../../turns/composing/turn-compositions.ts'
 import type { Services } from '../../services.ts'

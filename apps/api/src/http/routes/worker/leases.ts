@@ -1,14 +1,8 @@
 /** How a worker keeps its turns, releases, parks and finishes them. */
+
+import type { workerFinishBody, workerFinishResult, workerHeartbeatBody, workerHeartbeatResult } from '@rivulet/contract/worker'
 import * as contract from '@rivulet/contract/worker'
-import {
-  endOf,
-  sumUsage,
-  type TurnId,
-  type workerFinishBody,
-  type workerFinishResult,
-  type workerHeartbeatBody,
-  type workerHeartbeatResult,
-} from '@rivulet/protocol'
+import { endOf, sumUsage, type TurnId } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import { findTurns } from '../../../store/reads/turns.ts'

@@ -1,6 +1,7 @@
 /** What a worker stores and reads while a turn runs: steps, waits, children, inputs that join, usage, and the history. */
 import * as contract from '@rivulet/contract/worker'
-import { claimHeaders, RivuletError } from '@rivulet/protocol'
+import { claimHeaders } from '@rivulet/contract/worker'
+import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
 import { type RequestOf, serve } from '../../serve.ts'

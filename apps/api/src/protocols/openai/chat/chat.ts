@@ -1,6 +1,9 @@
 /** OpenAI's older API, below `/openai/v1`: chat completions, and the agents as models. */
+
+import type { AgentSettings } from '@rivulet/contract/internal'
 import * as contract from '@rivulet/contract/openai'
-import { type AgentSettings, createTaskBody, type Limits, RivuletError } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { type Limits, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { createAcceptTurn, type WantedTurn } from '../../../http/requests/accept-turn.ts'

@@ -3,8 +3,11 @@
  *
  * Its items are added and deleted before that response alone: from then on it grows by turns.
  */
+
+import type { HistoryMessage } from '@rivulet/contract/fields'
 import * as contract from '@rivulet/contract/openai'
-import { createTaskBody, type HistoryMessage, RivuletError, type Task, type TaskId, taskIdSchema } from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { RivuletError, type Task, type TaskId, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createAcceptWork } from '../../../http/requests/accept-work.ts'
 import { createAudit } from '../../../http/requests/audited.ts'

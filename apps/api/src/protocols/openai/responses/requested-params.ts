@@ -4,7 +4,8 @@
  * An agent gets them as params if it has announced that it accepts them. For any other agent the request is rejected, so that nothing is silently
  * done otherwise.
  */
-import { type AgentSettings, isObject, type Json, type JsonObject } from '@rivulet/protocol'
+import type { AgentSettings } from '@rivulet/contract/internal'
+import { isObject, type Json, type JsonObject } from '@rivulet/protocol'
 import { wrong } from '../openai-input.ts'
 import { serverLabel } from './output-item.ts'
 

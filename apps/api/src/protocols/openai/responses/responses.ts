@@ -4,16 +4,11 @@
  * A response goes on when its caller leaves. It can be streamed from its beginning or after a sequence number, read, and canceled, by any caller
  * that may read the task.
  */
+
+import type { AgentSettings } from '@rivulet/contract/internal'
 import * as contract from '@rivulet/contract/openai'
-import {
-  type AgentSettings,
-  createTaskBody,
-  hasOpenQuestion,
-  type Limits,
-  type Message,
-  RivuletError,
-  taskIdSchema,
-} from '@rivulet/protocol'
+import { createTaskBody } from '@rivulet/contract/tasks'
+import { hasOpenQuestion, type Limits, type Message, RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { createAcceptTurn, type WantedTurn } from '../../../http/requests/accept-turn.ts'

@@ -4,7 +4,8 @@
  * null, and its caller uses `createTask`.
  */
 import { randomUUID } from 'node:crypto'
-import type { CreateTask, Json } from '@rivulet/protocol'
+import type { CreateTask } from '@rivulet/contract/tasks'
+import type { Json } from '@rivulet/protocol'
 import type { IdempotencyKey, StoredResponse } from '../../access/idempotency.ts'
 import { batcherPerTenant, createBatcher } from '../../connection/batcher.ts'
 import type { DatabaseHandle } from '../../connection/database.ts'

@@ -1,5 +1,6 @@
 /** Params of a task or a turn, against what its agent has announced. The agent checks them again, with everything that it knows. */
-import { type AgentSettings, checkOf, isObject, type Json, type JsonObject, type ParamsCheck, RivuletError } from '@rivulet/protocol'
+import type { AgentSettings } from '@rivulet/contract/internal'
+import { checkOf, isObject, type Json, type JsonObject, type ParamsCheck, RivuletError } from '@rivulet/protocol'
 import { findAgent, settingsOf } from '../../agents/agents.ts'
 import type { Transaction } from '../../connection/database.ts'
 import type { Tenant } from '../../connection/tenant.ts'

@@ -1,5 +1,6 @@
 /** Accepting another turn of a task. */
-import { type CreateTurn, type IfBusy, type JsonObject, RivuletError, type TaskId } from '@rivulet/protocol'
+import type { CreateTurn, IfBusy } from '@rivulet/contract/turns'
+import { type JsonObject, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { Transaction } from '../../connection/database.ts'
 import { readNow } from '../../connection/moments.ts'
 import type { Readable } from '../../connection/tenant.ts'

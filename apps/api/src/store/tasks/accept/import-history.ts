@@ -2,7 +2,7 @@
  * Gives a task the messages of a conversation that took place elsewhere, as turns that have ended. A turn begins where the user speaks after
  * the agent, so that the turns of an import are those that the platform would have made.
  */
-import type { HistoryMessage } from '@rivulet/protocol'
+import type { HistoryMessage } from '@rivulet/contract/fields'
 import type { Transaction } from '../../connection/database.ts'
 import { referToFiles } from '../../files/file-references.ts'
 import type { MessageRow, TaskRow, TurnRow } from '../../rows.ts'

@@ -1,27 +1,37 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
-import { z } from 'zod'
-import { acceptsSchema, inputModesSchema, skillsSchema } from '../entities/agent-skill.ts'
-import { contentSchema } from '../entities/content.ts'
 import {
+  agentNameSchema,
+  contentSchema,
+  defaultLimits,
   failureSchema,
+  fileIdSchema,
+  formSchemaFault,
+  jsonObjectSchema,
+  jsonSchema,
+  maxStepName,
+  maxUsageRecords,
+  maxWaitDays,
+  maxWaits,
   messageSchema,
+  paramsSchemaSchema,
+  pricesSchema,
   speakerSchema,
+  stateChangeSchema,
+  stateSchema,
+  stopReasonSchema,
+  taskIdSchema,
   taskSchema,
+  turnIdSchema,
   turnSchema,
+  turnWaitSchema,
   usageRecordSchema,
   usageSchema,
-} from '../entities/entities.ts'
-import { fileIdSchema } from '../entities/file.ts'
-import { agentNameSchema, taskIdSchema, turnIdSchema } from '../entities/ids.ts'
-import { stateChangeSchema, stateSchema } from '../entities/state.ts'
-import { stopReasonSchema } from '../entities/status/status-schema.ts'
-import { pricesSchema } from '../entities/usage/prices.ts'
-import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
-import { defaultLimits, maxStepName, maxUsageRecords, maxWaitDays, maxWaits } from '../limits.ts'
-import { formSchemaFault } from '../values/form-schema.ts'
-import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
-import { paramsSchemaSchema } from '../values/params-check.ts'
-import { maxAttemptsSchema, taskFields, timeoutMsSchema, waitName } from './requests.ts'
+  waitActionSchema,
+  waitKindSchema,
+} from '@rivulet/protocol'
+import { z } from 'zod'
+import { acceptsSchema, inputModesSchema, skillsSchema } from '../agent-skill.ts'
+import { maxAttemptsSchema, taskFields, timeoutMsSchema, waitName } from '../tasks/fields.ts'
 
 const id = z.string().min(1).max(100)
 /**

@@ -2,17 +2,25 @@
  * The public protocol of workers, under `/worker/v1`: HTTP and JSON, for any language. A worker sends updates, and the server composes the events of the log
  * from them. It grows by optional fields only; anything else is a new version, which `hello` negotiates.
  */
+import {
+  agentNameSchema,
+  contentSchema,
+  failureSchema,
+  jsonObjectSchema,
+  jsonSchema,
+  maxInputs,
+  maxWaits,
+  messageSchema,
+  pricesSchema,
+  stateSchema,
+  stopReasonSchema,
+  taskSchema,
+  turnIdSchema,
+  turnWaitSchema,
+  updateSchema,
+  usageSchema,
+} from '@rivulet/protocol'
 import { z } from 'zod'
-import { contentSchema } from '../entities/content.ts'
-import { failureSchema, messageSchema, taskSchema, usageSchema } from '../entities/entities.ts'
-import { agentNameSchema, turnIdSchema } from '../entities/ids.ts'
-import { stateSchema } from '../entities/state.ts'
-import { stopReasonSchema } from '../entities/status/status-schema.ts'
-import { pricesSchema } from '../entities/usage/prices.ts'
-import { turnWaitSchema } from '../entities/wait.ts'
-import { updateSchema } from '../events/update.ts'
-import { maxInputs, maxWaits } from '../limits.ts'
-import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import {
   finishBody,
   helloBody,
@@ -27,7 +35,7 @@ import {
   usageBody,
   wantedChild,
   wantedWait,
-} from './internal.ts'
+} from './internal-schemas.ts'
 
 /** The versions of the protocol that this server speaks. */
 export const workerProtocols: readonly number[] = [1]

@@ -1,112 +1,83 @@
 /** The worker protocol: the calls of workers in any language. */
-import {
-  claimHeaders,
-  fileIdSchema,
-  fileSchema,
-  historyResult,
-  releaseResult,
-  usageResult,
-  workerAppendBody,
-  workerAppendResult,
-  workerAskBody,
-  workerAskResult,
-  workerClaimBody,
-  workerClaimResult,
-  workerFinishBody,
-  workerFinishResult,
-  workerHeartbeatBody,
-  workerHeartbeatResult,
-  workerHelloBody,
-  workerHelloResult,
-  workerHistoryQuery,
-  workerParkBody,
-  workerParkResult,
-  workerReleaseBody,
-  workerSpawnBody,
-  workerSpawnResult,
-  workerStepBody,
-  workerStepResult,
-  workerTakeBody,
-  workerTakeResult,
-  workerUsageBody,
-  workerWaitsResult,
-} from '@rivulet/protocol'
+import { fileIdSchema, fileSchema } from '@rivulet/protocol'
 import { z } from 'zod'
-import { route } from './route.ts'
+import { route } from '../route.ts'
+import { historyResult, releaseResult, usageResult } from './internal-schemas.ts'
+import * as call from './worker-schemas.ts'
 
 const working = { tag: 'worker', scope: 'worker' } as const
-const headers = claimHeaders
+const headers = call.claimHeaders
 
 export const workerHello = route('POST /worker/v1/hello', {
   ...working,
-  body: workerHelloBody,
-  returns: { 200: workerHelloResult },
+  body: call.workerHelloBody,
+  returns: { 200: call.workerHelloResult },
   errors: ['unsupported_version'],
   doc: 'Registers a worker and its agents, and returns the times and limits that it keeps to',
 })
 
 export const workerClaim = route('POST /worker/v1/claim', {
   ...working,
-  body: workerClaimBody,
-  returns: { 200: workerClaimResult },
+  body: call.workerClaimBody,
+  returns: { 200: call.workerClaimResult },
   errors: ['unknown_agent'],
   doc: 'Claims turns for a worker, and waits for one',
 })
 
 export const workerAppend = route('POST /worker/v1/append', {
   ...working,
-  body: workerAppendBody,
-  returns: { 200: workerAppendResult },
+  body: call.workerAppendBody,
+  returns: { 200: call.workerAppendResult },
   errors: ['overloaded'],
   doc: 'Appends what turns emit',
 })
 
 export const workerHeartbeat = route('POST /worker/v1/heartbeat', {
   ...working,
-  body: workerHeartbeatBody,
-  returns: { 200: workerHeartbeatResult },
+  body: call.workerHeartbeatBody,
+  returns: { 200: call.workerHeartbeatResult },
   doc: 'Extends the leases of the turns of a worker, and waits for what changes about them',
 })
 
 export const workerStep = route('POST /worker/v1/step', {
   ...working,
-  body: workerStepBody,
-  returns: { 200: workerStepResult },
+  body: call.workerStepBody,
+  returns: { 200: call.workerStepResult },
   doc: 'Stores the result and the messages of a step',
 })
 
 export const workerUsage = route('POST /worker/v1/usage', {
   ...working,
-  body: workerUsageBody,
+  body: call.workerUsageBody,
   returns: { 200: usageResult },
   doc: 'Records what the responses of models used outside a step',
 })
 
 export const workerTake = route('POST /worker/v1/take', {
   ...working,
-  body: workerTakeBody,
-  returns: { 200: workerTakeResult },
+  body: call.workerTakeBody,
+  returns: { 200: call.workerTakeResult },
   doc: 'Takes the inputs that joined a turn which a worker holds',
 })
 
 export const workerAsk = route('POST /worker/v1/ask', {
   ...working,
-  body: workerAskBody,
-  returns: { 200: workerAskResult },
+  body: call.workerAskBody,
+  returns: { 200: call.workerAskResult },
   doc: 'Opens waits of a turn',
 })
 
 export const workerSpawn = route('POST /worker/v1/spawn', {
   ...working,
-  body: workerSpawnBody,
-  returns: { 200: workerSpawnResult },
+  body: call.workerSpawnBody,
+  returns: { 200: call.workerSpawnResult },
   doc: 'Creates child tasks of a turn which a worker holds',
 })
 
 export const workerWaits = route('GET /worker/v1/waits', {
   ...working,
   headers,
-  returns: { 200: workerWaitsResult },
+  returns: { 200: call.workerWaitsResult },
   errors: ['task_not_found'],
   doc: 'Lists the waits of a turn',
 })
@@ -114,7 +85,7 @@ export const workerWaits = route('GET /worker/v1/waits', {
 export const workerHistory = route('GET /worker/v1/history', {
   ...working,
   headers,
-  query: workerHistoryQuery,
+  query: call.workerHistoryQuery,
   returns: { 200: historyResult },
   errors: ['task_not_found'],
   doc: 'Lists the messages before a turn, or those of one of its children',
@@ -141,21 +112,23 @@ export const workerStoreFile = route('POST /worker/v1/files', {
 
 export const workerPark = route('POST /worker/v1/park', {
   ...working,
-  body: workerParkBody,
-  returns: { 200: workerParkResult },
+  body: call.workerParkBody,
+  returns: { 200: call.workerParkResult },
   doc: 'Gives up a turn until a wait of it ends',
 })
 
 export const workerRelease = route('POST /worker/v1/release', {
   ...working,
-  body: workerReleaseBody,
+  body: call.workerReleaseBody,
   returns: { 200: releaseResult },
   doc: 'Returns a turn to its queue, for any worker',
 })
 
 export const workerFinish = route('POST /worker/v1/finish', {
   ...working,
-  body: workerFinishBody,
-  returns: { 200: workerFinishResult },
+  body: call.workerFinishBody,
+  returns: { 200: call.workerFinishResult },
   doc: 'Ends an attempt of a turn with its outcome',
 })
+
+export * from './worker-schemas.ts'

@@ -1,7 +1,7 @@
 /** All faults of a request, each with the JSON pointer of its field. */
 import type { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
-import { pointerTo } from '../values/json.ts'
+import { pointerTo } from './json.ts'
 
 type Issue = z.core.$ZodIssue
 

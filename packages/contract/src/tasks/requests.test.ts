@@ -1,8 +1,9 @@
+import { detailsOf, maxMetadataFilters } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
-import { maxMetadataFilters } from '../limits.ts'
-import { cancelTaskBody, createTaskBody, createTurnBody, listMessagesQuery, listTasksQuery } from './requests.ts'
-import { detailsOf } from './validation-details.ts'
+import { listMessagesQuery } from './messages.ts'
+import { cancelTaskBody, createTaskBody, listTasksQuery } from './tasks.ts'
+import { createTurnBody } from './turns.ts'
 
 /** The paths of all faults; empty when the value is valid. */
 function faults(schema: z.ZodType, value: unknown): string[] {

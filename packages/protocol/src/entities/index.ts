@@ -1,0 +1,11 @@
+/** The objects of a task: contents, messages, turns, waits, files, usage. */
+export * from './content.ts'
+export * from './entities.ts'
+export * from './file.ts'
+export * from './ids.ts'
+export * from './state.ts'
+export * from './status/status.ts'
+export * from './status/status-schema.ts'
+export * from './usage/prices.ts'
+export * from './usage/usage.ts'
+export * from './wait.ts'

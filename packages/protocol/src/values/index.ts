@@ -1,0 +1,12 @@
+/** JSON that can be streamed and stored, and what is checked of it. */
+export * from './backoff.ts'
+export * from './duration.ts'
+export * from './form-schema.ts'
+export * from './json.ts'
+export * from './json-schema.ts'
+export * from './merge-patch.ts'
+export * from './object-schema.ts'
+export * from './params-check.ts'
+export * from './secret-text.ts'
+export * from './until-aborted.ts'
+export * from './validation-details.ts'

@@ -21,8 +21,9 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 afterEach(async () => {
   await cancelAll()
-  // The API reads the number of a tenant's turns once a second.
-  await until('the tenant has room', async () => (await post('/v1/tasks', later)).status === 201)
+  // Each API reads the number of a tenant's turns once a second, and has its own.
+  for (const [i, url] of platform.urls.entries())
+    await until(`API ${i} has room for the tenant`, async () => (await post('/v1/tasks', later, url)).status === 201)
   await cancelAll()
 })
 
@@ -33,9 +34,9 @@ type Reply = { status: number; code: string | undefined; id: string }
 
 /** To the APIs in turn. */
 let sent = 0
-async function post(path: string, body: object): Promise<Reply> {
+async function post(path: string, body: object, url?: string): Promise<Reply> {
   sent += 1
-  const response = await fetch(`${platform.urls[sent % 2]}${path}`, {
+  const response = await fetch(`${url ?? platform.urls[sent % 2]}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
@@ -113,7 +114,7 @@ test('no way to create a turn exceeds the quota, and an interrupt takes the plac
 test('every way to upload a file obeys the quota, and rejects a file only for its size if it is repeated under its key', async () => {
   await platform.client.createTask({ agent: 'scripted', input: 'x', params: { steps: [{ sleep: 600_000 }] } })
   const turn = await until('a worker holds the turn', async () => {
-    const { rows } = await platform.pg.query("select id, claim from turns where status = 'running'")
+    const { rows } = await platform.pg.query("select id, claim from turns where status = 'running' and not canceling")
     return rows[0] as { id: string; claim: string } | undefined
   })
   const held = { 'x-turn-id': turn.id, 'x-claim-id': turn.claim }

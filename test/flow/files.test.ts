@@ -134,8 +134,24 @@ describe('an upload', () => {
     await sendRaw(platform.url, [head, Buffer.alloc(MiB)], { leavesAtOnce: true })
     await until('it is gone', async () => JSON.stringify(await leftovers()) === JSON.stringify(before))
     // One that says nothing more keeps its place for MAX_VIEWER_STALL_MS.
-    const { replies } = await sendRaw(platform.url, [head, Buffer.alloc(MiB)])
-    expect([replies[0]?.status, replies[0]?.body]).toEqual([408, expect.stringContaining('request_timeout')])
+    for (const length of [2 * MiB, KiB]) {
+      const { replies } = await sendRaw(platform.url, [head.replace(String(2 * MiB), String(length)), Buffer.alloc(length / 2)])
+      expect([replies[0]?.status, replies[0]?.body]).toEqual([408, expect.stringContaining('request_timeout')])
+    }
+    expect(await leftovers()).toEqual(before)
+  })
+
+  test('as a form that is refused gets the reason, also before the form was read to its end', async () => {
+    const before = await leftovers()
+    const send = (parts: string) => {
+      const headers = { 'content-type': 'multipart/form-data; boundary=cut' }
+      return platform.client.send('POST', '/openai/v1/files', { body: parts, headers })
+    }
+    const part = (disposition: string) => `--cut\r\ncontent-disposition: form-data; ${disposition}\r\n\r\nbytes\r\n--cut--\r\n`
+    expect(codeOf(await send(part('name="file"; filename="../x"')))).toEqual([400, 'validation_failed'])
+    expect(codeOf(await send(part('name="other"; filename="x"')))).toEqual([400, 'validation_failed'])
+    expect(codeOf(await send(`--cut\r\n${'a: b\r\n'.repeat(20_000)}`))).toEqual([400, 'bad_request'])
+    expect(codeOf(await send(''))).toEqual([400, 'bad_request'])
     expect(await leftovers()).toEqual(before)
   })
 

@@ -12,6 +12,7 @@ import { finished } from 'node:stream/promises'
 import { headLimits } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { CutReason } from '../telemetry/metrics.ts'
+import { isLingering } from './requests/files/file-body.ts'
 
 /**
  * The kernel resets a connection that is closed while bytes are unread, and then the client may lose the response. Of a body up to this size, the API
@@ -43,7 +44,8 @@ export function limitConnections(
   app.addHook('onRequest', async (request, reply) => (request.raw.socket.destroyed ? reply.hijack() : undefined))
   app.addHook('onSend', async ({ raw }) => {
     // An error here is a client that has left: there is no response to lose.
-    if (!raw.complete && Number(raw.headers['content-length']) <= mostUnreadBytes) await finished(raw.resume()).catch(() => {})
+    if (!raw.complete && !isLingering(raw) && Number(raw.headers['content-length']) <= mostUnreadBytes)
+      await finished(raw.resume()).catch(() => {})
   })
 
   function begin({ socket }: IncomingMessage, response: ServerResponse): void {

@@ -65,8 +65,17 @@ export async function* readFileBody(request: IncomingMessage, { maxBytes, tooLar
   }
 }
 
+const lingering = new WeakSet<IncomingMessage>()
+
+/** Whether the rest of a refused upload is read while its response is sent. */
+export function isLingering(request: IncomingMessage): boolean {
+  return lingering.has(request)
+}
+
 function linger(request: IncomingMessage): void {
-  request.resume()
+  lingering.add(request)
+  // A stream whose iterator still listens would not flow.
+  request.removeAllListeners('readable').resume()
   const timer = setTimeout(() => request.complete || request.socket.destroy(), lingerMs)
   request.socket.once('close', () => clearTimeout(timer))
 }

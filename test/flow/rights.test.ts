@@ -99,6 +99,21 @@ describe('a key that is limited to other agents', () => {
   })
 })
 
+describe.each(['/v1/files', '/openai/v1/files'])('DELETE %s/:id', path => {
+  test('removes for a key that is limited to an agent a file that no task has referred to yet, and none of another agent', async () => {
+    const headers = { authorization: `Bearer ${owner}` }
+    const upload = async () =>
+      (await createClient(() => platform.url).send<{ file: { id: string } }>('POST', '/v1/files', { body: mark, headers })).body.file.id
+    const [unused, used] = [await upload(), await upload()]
+    const history = [{ author: 'user', content: { type: 'media', mimeType: 'text/plain', file: used } }]
+    expect((await ask('POST', '/v1/tasks', owner, { agent: 'scripted', start: false, history })).status).toBe(201)
+    expect(codeOf(await ask('DELETE', `${path}/${used}`, limited))).toEqual([404, 'not_found'])
+    expect((await ask('DELETE', `${path}/${unused}`, limited)).status).toBeLessThan(300)
+    expect(codeOf(await ask('GET', `/v1/files/${unused}`, owner))).toEqual([404, 'not_found'])
+    expect((await ask('GET', `/v1/files/${used}`, owner)).status).toBe(200)
+  })
+})
+
 describe('a key that may only write', () => {
   const hidden = async (method: string, path: string, body?: object) => {
     const reply = await ask(method, path, writer, body)

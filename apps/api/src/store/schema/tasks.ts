@@ -174,7 +174,12 @@ export const turns = pgTable(
     index('turns_unfinished').on(table.tenant).where(sql`${table.status} in ('queued', 'running', 'waiting') and not ${table.canceling}`),
     index('turns_sent').on(table.sent).where(sql`${table.sent} is not null and ${table.status} in ('queued', 'running')`),
     index('turns_running').on(table.leaseUntil).where(sql`${table.status} = 'running'`),
-    index('turns_deadline').on(table.deadline).where(sql`${table.status} in ('queued', 'running', 'waiting')`),
+    // For the reconciler: nearly all turns that wait for a worker or an answer are neither. In the clauses of its statements, because Postgres compares these
+    // one by one. Built by migrations/concurrent.
+    index('turns_timed')
+      .on(table.deadline)
+      .where(sql`${table.status} in ('queued', 'running', 'waiting') and ${table.startedAt} is not null and ${table.status} <> 'waiting'`),
+    index('turns_canceling').on(table.queuedAt).where(sql`${table.status} in ('queued', 'running', 'waiting') and ${table.canceling}`),
     // For lists by the time of the status. Built by migrations/concurrent.
     index('turns_status_at').on(table.tenant, sql`coalesce(${table.finishedAt}, ${table.startedAt}, ${table.queuedAt})`, table.id),
     index('turns_owed').on(table.finishedAt).where(sql`${table.status} in ('completed', 'failed', 'canceled') and not ${table.announced}`),

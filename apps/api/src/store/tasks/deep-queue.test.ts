@@ -14,6 +14,7 @@ import { countWaiting } from '../reads/waiting-turns.ts'
 import { claimTurn, createQueuedClaims } from '../turns/claim-turn.ts'
 import { finishTurn, waysToEnd } from '../turns/finish-turn.ts'
 import { countDeath, extendLeases, isHeldUnder } from '../turns/leases.ts'
+import { cancelingTurns, overdueTurns } from '../turns/overdue.ts'
 import { createTaskAcceptance } from './accept/accept-tasks.ts'
 import { heldTurns, holdTaskOf } from './held-task.ts'
 import { dispatchedTurns } from './outbox.ts'
@@ -60,6 +61,25 @@ test('a turn without a delay whose job is lost is found, also after the clock of
   expect(await find()).toEqual([])
   await database.db.execute('update turns set is_delayed = false')
   expect(await find()).toEqual([turnId])
+})
+
+test('looking for turns to end reads neither those that no worker has started nor those that wait, however late they are', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  await Promise.all(Array.from({ length: 100 }, () => accept(tenant, request, null)))
+  await database.db.execute(
+    "update turns set deadline = now() - interval '1 hour', status = 'waiting', started_at = now() where status <> 'queued'",
+  )
+  await database.db.execute("update turns set deadline = now() - interval '1 hour', started_at = null where status = 'queued'")
+  await database.db.execute('analyze turns')
+  const asked = await statementsOf(async () => {
+    expect(await overdueTurns(database.db, 10)).toEqual([])
+    expect(await cancelingTurns(database.db, 10)).toEqual([])
+  })
+  expect(asked).toHaveLength(2)
+  for (const { text, values } of asked) {
+    const { rows } = await database.pool.query(`explain (analyze, format json) ${text}`, values)
+    expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan)).toBe(0)
+  }
 })
 
 /** Two turns from their beginning to their end, claimed and ended together, with a viewer. */
@@ -114,7 +134,15 @@ async function statementsOf(work: () => Promise<void>): Promise<Statement[]> {
   }
 }
 
-type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Index Name'?: string; 'Index Cond'?: string; Plans?: Plan[] }
+type Plan = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Index Cond'?: string
+  'Actual Rows'?: number
+  'Rows Removed by Filter'?: number
+  Plans?: Plan[]
+}
 
 async function planOf(asked: Statement): Promise<Plan> {
   const { text, values } = asked
@@ -151,6 +179,10 @@ async function inTransaction({ name = '', text }: Statement, plan: (client: Pool
 function literalOf(value: unknown): string {
   if (value === null) return 'null'
   return escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value))
+}
+
+function rowsRead({ Plans = [], ...node }: Plan): number {
+  return Plans.reduce((sum, plan) => sum + rowsRead(plan), (node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0))
 }
 
 /** What goes through the turns of every task: the table, or a whole index. */

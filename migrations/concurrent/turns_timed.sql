@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY "turns_timed" ON "turns" USING btree ("deadline") WHERE "turns"."status" in ('queued', 'running', 'waiting') and "turns"."started_at" is not null and "turns"."status" <> 'waiting';

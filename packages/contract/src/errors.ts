@@ -66,7 +66,7 @@ export const errorMeanings: Readonly<Record<ErrorCode, string>> = {
   budget_exceeded: 'the task has used its `budget`',
   output_too_large: 'more than `MAX_TURN_BYTES`',
   index_out_of_order:
-    'the agent started a message that is already open, or its worker sent output at an index that is closed or not the next one: viewers may have received it, and it is not stored. It is found when the turn ends or parks, not at the append: Redis knows no entry but its number',
+    'the agent started a message that is already open, or its worker sent output at an index that is closed or not the next one: it is not stored. An append of `/worker/v1` is refused, and nothing of it is written. Of a worker that writes to Redis, viewers may have received it: it is found when the turn ends or parks, because Redis knows no entry but its number',
   delta_type_mismatch: "the delta's type does not fit its message",
   message_closed: 'the agent wrote to a closed message',
   message_not_started: 'the agent closed a message that was never opened',

@@ -11,6 +11,8 @@ export type SecondPostgres = {
   url: string
   /** Replaces its rows and sequences by those of another database, without running triggers, as a restore does. */
   copyRows(from: string): Promise<void>
+  /** The reason why this server cannot publish or subscribe: it was built without the libraries for that. Null if it can. */
+  whyNoReplication(): Promise<string | null>
   /** Subscribes to all tables of another database, whose server has to be `isPublisher`. Resolves when the rows of now are here. */
   subscribeTo(from: string): Promise<Subscription>
   close(): Promise<void>
@@ -38,7 +40,7 @@ export async function startSecondPostgres({ isPublisher = false } = {}): Promise
     ;({ url, stop } = await start())
   }
   await migrate(url)
-  return { url, copyRows, subscribeTo, close }
+  return { url, copyRows, whyNoReplication, subscribeTo, close }
 
   async function copyRows(from: string): Promise<void> {
     await withClient(from, source =>
@@ -62,6 +64,15 @@ export async function startSecondPostgres({ isPublisher = false } = {}): Promise
         }
       }),
     )
+  }
+
+  async function whyNoReplication(): Promise<string | null> {
+    try {
+      await withClient(url, client => client.query("load 'pgoutput'; load 'libpqwalreceiver'"))
+      return null
+    } catch (error) {
+      return `Postgres cannot replicate rows: ${(error as Error).message}`
+    }
   }
 
   async function subscribeTo(from: string): Promise<Subscription> {

@@ -7,11 +7,12 @@ import { allLimits, limitsTable, taskLimits } from './limits.ts'
 import { withBlock } from './marked-block.ts'
 import { metricsTable } from './metrics.ts'
 import { shapesText } from './shapes.ts'
-import { allVariables, exampleOf, variablesTable } from './variables.ts'
+import { allVariables, exampleOf, variablesTable, withPassedVariables } from './variables.ts'
 
 /** By path: the content that the file should have, from the one that it has. */
 export const generatedFiles: Readonly<Record<string, (page: string) => string>> = {
   '.env.example': () => exampleOf(allVariables()),
+  'docker-compose.yml': page => withPassedVariables(page, allVariables()),
   'docs/bad-input.md': page => withBlock(page, 'limits', limitsTable(allLimits)),
   'docs/http-reference.md': page =>
     withBlocks(page, {

@@ -65,6 +65,26 @@ const exampleTail = `# only for docker-compose.yml: the passwords of Redis, of t
 # POSTGRES_API_PASSWORD=
 `
 
+/** docker-compose.yml passes on from .env what it does not decide itself, above this line, for the API and for the worker. */
+export function withPassedVariables(page: string, variables: readonly Variable[]): string {
+  const line = '      # As in .env, if they are there. Written by npm run generate.\n'
+  return page.replaceAll(RegExp(`^  (api|worker):\n(?:    .*\n)*?${line}(?:      \\w+:\n)*`, 'gm'), (service, name) => {
+    const above = service.slice(0, service.indexOf(line))
+    const isPassed = ({ name: variable, readBy, isInternal }: Variable) =>
+      readBy.includes(name === 'api' ? 'API' : 'worker') &&
+      !isInternal &&
+      !onlyOutside.includes(variable) &&
+      !above.includes(`      ${variable}:`)
+    return `${above}${line}${variables
+      .filter(isPassed)
+      .map(variable => `      ${variable.name}:\n`)
+      .join('')}`
+  })
+}
+
+/** The container of a worker has no files of this machine. */
+const onlyOutside = ['AGENT_FILES']
+
 export function variablesTable(variables: readonly Variable[]): string {
   const rows = variables.map(({ name, readBy, meaning, byDefault, example, bounds }) => {
     const shown = byDefault === null ? (example === null ? '' : 'needed') : byDefault === '' ? '' : code(byDefault)

@@ -24,7 +24,7 @@ export const builtWorker = `${root}${isCheckout ? 'apps/agents/src/built-worker.
 /** @param file from the repository's root */
 export function programsOf(file: string): Program[] {
   if (!/\/src\/.*\.(ts|lua)$/.test(file)) return []
-  if (/^(apps\/api|packages\/(views|contract))\//.test(file)) return ['api']
+  if (/^(apps\/api|packages\/(views|narrator))\//.test(file)) return ['api']
   if (/^(apps\/agents|packages\/(worker|agent))\//.test(file)) return ['worker']
-  return /^packages\/(protocol|runtime|broker)\//.test(file) ? ['api', 'worker'] : []
+  return /^packages\/(protocol|contract|runtime|broker)\//.test(file) ? ['api', 'worker'] : []
 }

@@ -87,6 +87,8 @@ describe.skipIf(!chromium)('the page of a task', () => {
     await page.getByLabel('Edited input').fill('new words')
     await page.getByRole('button', { name: 'Submit' }).click()
     await page.getByRole('heading', { level: 1, name: 'new words' }).waitFor()
+    await page.getByText('2 of 2').waitFor()
+    await page.getByRole('button', { name: 'Earlier version' }).click()
     await page.getByText(/^Discarded/).waitFor()
     expect((await input.boundingBox())?.width).toBeLessThan(200)
     await platform.client.waitForEnd(id)

@@ -82,7 +82,17 @@ describe.skipIf(!chromium)('the page of a task', () => {
     await page.goto(`${platform.url}/tasks/${id}`)
     await edit('a second qestion', 'a second question')
     await edit('a second question', 'a third question')
-    await until('both were discarded', async () => (await page.getByText(/^Discarded/).count()) === 2)
+    const versions = page.getByRole('group', { name: 'Versions of this turn' })
+    for (const [place, words] of [
+      ['3 of 3', 'a third question'],
+      ['2 of 3', 'a second question'],
+      ['1 of 3', 'a second qestion'],
+    ] as const) {
+      await versions.getByText(place).waitFor()
+      await page.getByRole('article', { name: 'You' }).filter({ hasText: words }).waitFor()
+      await until('its fate is shown', async () => (await page.getByText(/^Discarded/).count()) === (place === '3 of 3' ? 0 : 1))
+      if (place !== '1 of 3') await versions.getByRole('button', { name: 'Earlier version' }).click()
+    }
     const { body } = await platform.client.get<{ turns: { status: string; params?: object }[] }>(`/v1/tasks/${id}`)
     expect(body.turns.map(({ status }) => status)).toEqual(['completed', 'discarded', 'discarded', 'completed'])
     expect(body.turns.at(-1)?.params).toEqual(second.params)
@@ -218,10 +228,13 @@ describe.skipIf(!chromium)('the page of a task', () => {
     await page.getByText('The turn failed').waitFor()
     await act('Retry the last turn')
     await page.getByText('Turn 2').waitFor()
-    await page.getByText('Discarded: the agent no longer gets this turn').waitFor()
     await until('turn 2 failed, too', async () => (await platform.client.detail(id)).turns.at(-1)?.status === 'failed')
-    await until('one failure is shown', async () => (await page.getByText('The turn failed').count()) === 1)
-    expect(await page.getByText('a word').count()).toBe(2)
+    await page.getByText('The turn failed').waitFor()
+    expect(await page.getByText('a word').count()).toBe(1)
+    await page.getByRole('button', { name: 'Earlier version' }).click()
+    await page.getByText('Discarded: the agent no longer gets this turn').waitFor()
+    expect(await page.getByText('The turn failed').count()).toBe(0)
+    expect(await page.getByText('a word').count()).toBe(1)
   })
 
   test('copies the answer, and exports JSON and markdown', async () => {

@@ -8,14 +8,22 @@ import { navigate, taskPath } from '../shell/route.ts'
 import { cutText, wordsOf } from '../tasks/task-title.ts'
 import { isForkable } from './forkable.ts'
 
-export function ForkDialog({ id, turns, onClose }: { id: string; turns: readonly FoldedTurn[]; onClose: () => void }) {
+type ForkDialogProps = {
+  id: string
+  turns: readonly FoldedTurn[]
+  /** The turn that is chosen first. */
+  after: number
+  onClose: () => void
+}
+
+export function ForkDialog({ id, turns, after, onClose }: ForkDialogProps) {
   const client = useClient()
   const [choices] = useState(() => turns.filter(({ status }) => isForkable(status)).toReversed())
   return (
     <FormDialog title="Fork this task" action="Fork" onClose={onClose} onSubmit={fork}>
       <p className="text-soft">The copy has the turns up to the one that you choose, and the state after it. This task stays as it is.</p>
       <Field label="After turn">
-        <select name="after" className={fieldLook}>
+        <select name="after" defaultValue={after} className={fieldLook}>
           {choices.map(({ number, input }) => (
             <option key={number} value={number}>
               {number}

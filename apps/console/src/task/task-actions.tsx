@@ -12,30 +12,38 @@ import { listPath, navigate, taskPath } from '../shell/route.ts'
 import { saveBlob } from '../shell/save-blob.ts'
 import { useSession } from '../shell/session.tsx'
 import { draftOf } from '../tasks/task-draft.ts'
+import type { TurnActs } from '../transcript/turn-acts.ts'
 import { isForkable } from './forkable.ts'
 
 const loadTexts = () => import('./transcript-text.ts')
-const ForkDialog = lazy(async () => ({ default: (await import('./fork-dialog.tsx')).ForkDialog }))
 const ShareDialog = lazy(async () => ({ default: (await import('./share-dialog.tsx')).ShareDialog }))
 const NewTaskDialog = lazy(async () => ({ default: (await import('../tasks/new-task-dialog.tsx')).NewTaskDialog }))
 
-type Open = { dialog: 'share' } | { dialog: 'fork' } | { dialog: 'delete' } | ({ dialog: 'edit' } & ReturnType<typeof draftOf>) | null
+type Open = { dialog: 'share' } | { dialog: 'delete' } | ({ dialog: 'edit' } & ReturnType<typeof draftOf>) | null
 
-export type TaskActionsProps = { handle: TaskHandle; task: Task; title: string; isBusy: boolean; turns: readonly FoldedTurn[] }
+export type TaskActionsProps = {
+  handle: TaskHandle
+  task: Task
+  title: string
+  isBusy: boolean
+  turns: readonly FoldedTurn[]
+  /** Null where the page may not write. */
+  acts: TurnActs | null
+}
 
-export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskActionsProps) => {
+export const TaskActions = memo(({ handle, task, title, isBusy, turns, acts }: TaskActionsProps) => {
   const client = useClient()
-  const { may, shared } = useSession()
+  const { shared } = useSession()
   const { agents } = useAgents()
   const [open, setOpen] = useState<Open>(null)
   const [note, setNote] = useState<{ text: string; isBad: boolean } | null>(null)
   const close = () => setOpen(null)
-  const canFork = turns.some(({ status }) => isForkable(status))
-  const writing: MenuItem[] = [
+  const forkable = turns.findLast(({ status }) => isForkable(status))
+  const writingFor = ({ retry, fork }: TurnActs): MenuItem[] => [
     ...(isBusy ? [] : [{ name: 'Retry the last turn', icon: <AgainIcon />, choose: () => attempt(retry) }]),
     { name: 'Run again', icon: <AgainIcon />, choose: () => attempt(runAgain) },
     { name: 'Edit and run', icon: <EditIcon />, choose: () => attempt(edit) },
-    ...(canFork ? [{ name: 'Fork', icon: <ForkIcon />, choose: () => setOpen({ dialog: 'fork' }) }] : []),
+    ...(forkable ? [{ name: 'Fork', icon: <ForkIcon />, choose: () => fork(forkable.number) }] : []),
   ]
   const reading: MenuItem[] = [
     { name: 'Copy the answer', icon: <CopyIcon />, choose: () => attempt(copyAnswer, 'Copied') },
@@ -43,12 +51,10 @@ export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskAct
     { name: 'Export as markdown', icon: <DownloadIcon />, choose: () => attempt(exportMarkdown) },
   ]
   const items = [
-    ...(may('tasks:write') ? writing : []),
+    ...(acts ? writingFor(acts) : []),
     ...reading,
     ...(shared ? [] : [{ name: 'Share a link', icon: <ShareIcon />, choose: () => setOpen({ dialog: 'share' }) }]),
-    ...(may('tasks:write') && !isBusy
-      ? [{ name: 'Delete', icon: <TrashIcon />, isDanger: true, choose: () => setOpen({ dialog: 'delete' }) }]
-      : []),
+    ...(acts && !isBusy ? [{ name: 'Delete', icon: <TrashIcon />, isDanger: true, choose: () => setOpen({ dialog: 'delete' }) }] : []),
   ]
 
   return (
@@ -63,7 +69,6 @@ export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskAct
       </Menu>
       <Suspense>
         {open?.dialog === 'share' && <ShareDialog id={task.id} onClose={close} />}
-        {open?.dialog === 'fork' && <ForkDialog id={task.id} turns={turns} onClose={close} />}
         {open?.dialog === 'edit' && <NewTaskDialog agents={agents} given={open.given} files={open.files} onClose={close} />}
       </Suspense>
       {open?.dialog === 'delete' && (
@@ -86,11 +91,6 @@ export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskAct
   async function firstInputs(): Promise<readonly Content[]> {
     const { input, inputs = input ? [input] : [] } = await handle.getTurn(1)
     return inputs
-  }
-
-  /** Its words come by the stream of the page. */
-  async function retry(): Promise<void> {
-    await client.tasks.get(task.id).retry()
   }
 
   async function runAgain(): Promise<void> {

@@ -19,10 +19,11 @@ import { Composer } from './composer.tsx'
 import { TaskActions } from './task-actions.tsx'
 import { type Panel, TaskHeader } from './task-header.tsx'
 import { TaskMissing } from './task-missing.tsx'
-import { useResend } from './use-resend.ts'
 import { useStop } from './use-stop.ts'
+import { useTurnActs } from './use-turn-acts.ts'
 
 const Inspector = lazy(async () => ({ default: (await import('../inspector/inspector.tsx')).Inspector }))
+const ForkDialog = lazy(async () => ({ default: (await import('./fork-dialog.tsx')).ForkDialog }))
 const FactsPanel = lazy(async () => ({ default: (await import('./facts/facts-panel.tsx')).FactsPanel }))
 
 export function TaskPage({ id }: { id: string }) {
@@ -39,7 +40,8 @@ export function TaskPage({ id }: { id: string }) {
   const isBusy = status !== null && !hasEnded(status)
   const answer = useAnswer(id)
   const stop = useStop(cancel, isBusy)
-  const resend = useResend(task, may('tasks:write'))
+  const [forkedAfter, setForkedAfter] = useState<number | null>(null)
+  const acts = useTurnActs(task, may('tasks:write'), setForkedAfter)
   const known = task?.view({ follow: true }).current.task ?? null
   // The page has the latest turns only; an edit discards the turns that it replaces.
   const first = turns[0]?.number === 1 ? turns.find(({ status }) => status !== 'discarded') : undefined
@@ -71,15 +73,15 @@ export function TaskPage({ id }: { id: string }) {
           <TaskHeader
             {...{ title, task: known, status, turns, connection, panel, stop: isBusy && may('tasks:write') ? stop : null }}
             onPanel={setPanel}
-            actions={task && known && <TaskActions handle={task} task={known} title={title} isBusy={isBusy} turns={turns} />}
+            actions={task && known && <TaskActions handle={task} task={known} title={title} {...{ isBusy, turns, acts }} />}
           />
           <Announcement status={status} reason={error?.message} />
           <Question title={waits.at(-1)?.title} />
           <Transcript
             task={id}
             {...(past
-              ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null, resend: null }
-              : { messages, turns, handle: task, earlier, superseded, answer, resend })}
+              ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null, acts: null }
+              : { messages, turns, handle: task, earlier, superseded, answer, acts })}
             goTo={past || wanted === null || !/^\d{1,9}$/.test(wanted) ? null : Number(wanted)}
             placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
           />
@@ -93,6 +95,9 @@ export function TaskPage({ id }: { id: string }) {
           ) : (
             may('tasks:write') && <Composer task={id} ref={composer} {...{ isBusy, send, isJson, setJson }} />
           )}
+          <Suspense>
+            {forkedAfter !== null && <ForkDialog {...{ id, turns }} after={forkedAfter} onClose={() => setForkedAfter(null)} />}
+          </Suspense>
         </section>
       }
       second={

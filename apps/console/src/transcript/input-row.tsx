@@ -6,13 +6,12 @@ import { EditIcon } from '../shell/elements/icons.tsx'
 import { FormError } from '../shell/forms/field.tsx'
 import { textOf } from '../shell/queries.ts'
 import { MessageRow } from './message-row.tsx'
+import type { TurnActs } from './turn-acts.ts'
 
-export type Resend = (message: Message, content: Content) => Promise<void>
-
-export function InputRow({ message, resend }: { message: Message; resend: Resend | null }) {
+export function InputRow({ message, acts }: { message: Message; acts: TurnActs | null }) {
   const [isEditing, setEditing] = useState(false)
   const words = editableIn(message.content)
-  if (!resend || words === null) return <MessageRow message={message} />
+  if (!acts || words === null) return <MessageRow message={message} />
   if (isEditing) return <InputForm words={words} onSend={send} onClose={() => setEditing(false)} />
   return (
     <div className="group flex items-center justify-end gap-1 [&>article]:ml-0">
@@ -30,7 +29,7 @@ export function InputRow({ message, resend }: { message: Message; resend: Resend
   )
 
   async function send(text: string): Promise<void> {
-    await resend?.(message, editedFrom(message.content, text))
+    await acts?.resend(message, editedFrom(message.content, text))
     setEditing(false)
   }
 }

@@ -1,5 +1,6 @@
 import type { Message } from '@rivulet/client'
 import { expect, test } from 'vitest'
+import { factsOf } from './message-facts.ts'
 import { beginsOf } from './responses.ts'
 
 const message = (index: number, type: string, seconds: number, more: object = {}) =>
@@ -23,6 +24,13 @@ test('a response begins with its reasoning, and its usage is on its last message
     [3, 2_000],
     [6, 40_000],
   ])
+})
+
+test('the rate is that of the whole response, not of its last message', () => {
+  const last = { ...messages[5], finishedAt: new Date(62_000).toISOString(), response: { model: 'm-1' } } as Message
+  const begins = beginsOf(messages, true)
+  expect(factsOf(last, begins.get(6) ?? null).slice(1)).toEqual(['m-1', '2,200 tokens', '100 tokens/s'])
+  expect(factsOf(last, null).slice(1)).toEqual(['m-1', '2,200 tokens'])
 })
 
 test('where a response began is not known if messages before it are not there', () => {

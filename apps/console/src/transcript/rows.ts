@@ -3,15 +3,19 @@
  */
 import { type FoldedTurn, hasEnded, type Message, type Wait } from '@rivulet/client'
 import type { Superseded } from './earlier/superseded.ts'
+import { beginsOf } from './responses.ts'
 
 /** `isOver`: the turn has ended, so no response can follow. */
 export type ToolRow = { kind: 'tool'; key: string; request: Message | null; response: Message | null; isOver: boolean }
 
 export type Row =
   | { kind: 'turn'; key: string; turn: FoldedTurn }
-  | { kind: 'message'; key: string; message: Message }
+  /** `begins`: when the response that ends with it began; null where that is not known. */
+  | { kind: 'message'; key: string; message: Message; isOver: boolean; begins: number | null }
   | ToolRow
   | { kind: 'wait'; key: string; wait: Wait }
+  /** A turn and those that it took the place of, by their numbers. */
+  | { kind: 'versions'; key: string; numbers: readonly number[]; shown: number }
   | { kind: 'outcome'; key: string; turn: FoldedTurn }
   | { kind: 'superseded'; key: string; group: Superseded }
   /** The attempts before the latest; `shown` are those that have a row already. */
@@ -30,6 +34,8 @@ export function turnNumberOf(row: Row): number | undefined {
       return row.wait.turn
     case 'superseded':
       return row.group.turnNumber
+    case 'versions':
+      return row.shown
     default:
       return row.turn.number
   }
@@ -45,6 +51,7 @@ export function rowsOf(
   { isFromStart, isToEnd, superseded = [] }: RowOptions,
 ): Row[] {
   const byNumber = new Map(turns.map(turn => [turn.number, turn]))
+  const begins = beginsOf(messages, isFromStart)
   const responses = new Map<string, Message>()
   const requests = new Set<string>()
   for (const message of messages) {
@@ -138,7 +145,7 @@ export function rowsOf(
     if (content.type === 'tool_response') {
       return requests.has(callOf(message, content.callId)) ? null : { kind: 'tool', key, request: null, response: message, isOver }
     }
-    return { kind: 'message', key, message }
+    return { kind: 'message', key, message, isOver, begins: begins.get(index) ?? null }
   }
 }
 

@@ -1,17 +1,21 @@
 /** What a task has said, from any point to any other, with its end in sight for as long as the reader wants. */
 import type { FoldedTurn, Message, TaskHandle } from '@rivulet/client'
-import { lazy, memo, type ReactNode, Suspense, useEffect, useLayoutEffect, useMemo } from 'react'
+import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState } from 'react'
 import { DownIcon } from '../shell/elements/icons.tsx'
 import type { Answer } from '../waits/use-answer.ts'
 import { ToolCard } from './contents/tool-card.tsx'
 import type { Superseded } from './earlier/superseded.ts'
 import { SupersededAttempt } from './earlier/superseded-attempt.tsx'
 import type { Earlier } from './earlier/use-earlier.ts'
-import { InputRow, type Resend } from './input-row.tsx'
+import { InputRow } from './input-row.tsx'
+import { MessageBar } from './message-bar.tsx'
 import { MessageRow } from './message-row.tsx'
 import { type Row, rowsOf, turnNumberOf } from './rows.ts'
+import type { TurnActs } from './turn-acts.ts'
 import { PendingTurn, TurnOutcome, TurnStart, UnstartedTurn } from './turn-rows.tsx'
 import { useMessageWindow } from './use-message-window.ts'
+import { VersionPager, type VersionPagerProps } from './version-pager.tsx'
+import { foldVersions, versionsOf } from './versions.ts'
 
 // Most tasks have none of these, so they are loaded when they are needed.
 const WaitRow = lazy(async () => ({ default: (await import('../waits/wait-row.tsx')).WaitRow }))
@@ -32,13 +36,13 @@ export type TranscriptProps = {
   goTo: number | null
   /** Null where the page may not answer. */
   answer: Answer | null
-  /** Null where the page may not send an input again. */
-  resend: Resend | null
+  /** Null where the page may not write. */
+  acts: TurnActs | null
   /** Shown while the task has no messages. */
   placeholder: ReactNode
 }
 
-export function Transcript({ task, handle, messages, turns, earlier, superseded, goTo, answer, resend, placeholder }: TranscriptProps) {
+export function Transcript({ task, handle, messages, turns, earlier, superseded, goTo, answer, acts, placeholder }: TranscriptProps) {
   const all = useMemo(() => (earlier.messages.length > 0 ? [...earlier.messages, ...messages] : messages), [earlier.messages, messages])
   const first = all[0]?.index ?? 0
   const end = first + all.length
@@ -55,18 +59,25 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     sized.observe(element.firstElementChild)
     return () => sized.disconnect()
   })
-  const rows = rowsOf(all.slice(from - first, to - first), turns, {
+  const [chosen, setChosen] = useState<ReadonlyMap<number, number>>(new Map())
+  const showVersion = useCallback((latest: number, turnNumber: number) => setChosen(known => new Map(known).set(latest, turnNumber)), [])
+  const every = rowsOf(all.slice(from - first, to - first), turns, {
     isFromStart: from === first && !earlier.hasMore,
     isToEnd: to === end,
     superseded,
   })
+  const rows = foldVersions(every, turns, chosen)
   const isKnown = goTo !== null && goTo >= first && goTo < end
   const goalKey = isKnown ? rows.find(row => holds(row, goTo))?.key : undefined
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each message, as soon as it is there
   useEffect(() => {
     if (goTo === null) return
-    if (isKnown) show(goTo)
-    else if (goTo < first && earlier.hasMore) earlier.load()
+    if (isKnown) {
+      const turnNumber = all[goTo - first]?.turn ?? 0
+      const latest = versionsOf(turns).get(turnNumber)?.at(-1)
+      if (latest !== undefined) showVersion(latest, turnNumber)
+      show(goTo)
+    } else if (goTo < first && earlier.hasMore) earlier.load()
   }, [goTo, isKnown, first])
   // Before the browser paints, because the rows above it move the scroller, and a scroll to the end means that the reader follows.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the row is drawn
@@ -74,6 +85,8 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     const row = goalKey === undefined ? null : scroller.current?.querySelector(`[data-row="${goalKey}"]`)?.firstElementChild
     row?.scrollIntoView({ block: 'center' })
   }, [goTo, goalKey])
+  const last = turns.at(-1)
+  const failed = last?.status === 'failed' ? last.number : null
   const discarded = turns.flatMap(({ status, number }) => (status === 'discarded' ? [number] : [])).join(' ')
   return (
     <div className="relative min-h-0 grow">
@@ -91,7 +104,12 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
           {(from > first || earlier.hasMore) && <p className="text-center text-xs text-faint">Earlier messages …</p>}
           {rows.length === 0 && !earlier.hasMore && placeholder}
           {pagesOf(rows).map(page => (
-            <RowPage key={page.key} rows={page.rows} {...{ discarded, goalKey, task, handle, answer, resend }} />
+            <RowPage
+              key={page.key}
+              rows={page.rows}
+              {...{ discarded, failed, goalKey, task, handle, answer, acts }}
+              onVersion={showVersion}
+            />
           ))}
           <div ref={bottomMark} />
         </div>
@@ -110,28 +128,35 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
   )
 }
 
-type RowPageProps = Pick<TranscriptProps, 'task' | 'handle' | 'answer' | 'resend'> & {
+type RowPageProps = Pick<TranscriptProps, 'task' | 'handle' | 'answer' | 'acts'> & {
   rows: readonly Row[]
   /** The numbers of discarded turns, as text, which is compared by its value. */
   discarded: string
+  /** The number of the last turn, if it failed. */
+  failed: number | null
   goalKey: string | undefined
+  onVersion: VersionPagerProps['onShow']
 }
 
 /** What is far from the screen is in the page, and is not drawn. By pages, because the browser watches each of them whenever anything moves. */
 const RowPage = memo(
-  ({ rows, discarded, goalKey, task, handle, answer, resend }: RowPageProps) => {
+  ({ rows, discarded, failed, goalKey, task, handle, answer, acts, onVersion }: RowPageProps) => {
     const numbers = discarded.split(' ')
     return (
       <div className="row-page">
         {rows.map(row => {
-          const isDiscarded = numbers.includes(String(turnNumberOf(row)))
+          const isDiscarded = row.kind !== 'versions' && numbers.includes(String(turnNumberOf(row)))
           return (
             <div
               key={row.key}
               data-row={row.key}
               className={`${isDiscarded ? 'flex flex-col border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
             >
-              <TranscriptRow {...{ row, task, handle, answer }} resend={isDiscarded ? null : resend} />
+              <TranscriptRow
+                {...{ row, task, handle, answer, onVersion }}
+                acts={isDiscarded ? null : acts}
+                isLastFailed={turnNumberOf(row) === failed}
+              />
             </div>
           )
         })}
@@ -140,17 +165,27 @@ const RowPage = memo(
   },
   (before, after) =>
     before.rows.length === after.rows.length &&
-    (['discarded', 'goalKey', 'handle', 'answer', 'resend'] as const).every(name => before[name] === after[name]) &&
+    (['discarded', 'failed', 'goalKey', 'handle', 'answer', 'acts'] as const).every(name => before[name] === after[name]) &&
     before.rows.every((row, place) => row.key === after.rows[place]?.key && isSame(row, after.rows[place])),
 )
 
+type TranscriptRowProps = { row: Row; isLastFailed: boolean; onVersion: VersionPagerProps['onShow'] } & Pick<
+  TranscriptProps,
+  'task' | 'handle' | 'answer' | 'acts'
+>
+
 const TranscriptRow = memo(
-  ({ row, task, handle, answer, resend }: { row: Row } & Pick<TranscriptProps, 'task' | 'handle' | 'answer' | 'resend'>) => {
+  ({ row, task, handle, answer, acts, isLastFailed, onVersion }: TranscriptRowProps) => {
     switch (row.kind) {
       case 'turn':
         return <TurnStart turn={row.turn} />
       case 'message':
-        return row.message.author === 'user' ? <InputRow message={row.message} resend={resend} /> : <MessageRow message={row.message} />
+        return (
+          <div className="group flex flex-col">
+            {row.message.author === 'user' ? <InputRow message={row.message} acts={acts} /> : <MessageRow message={row.message} />}
+            <MessageBar message={row.message} begins={row.begins} task={task} fork={acts && row.isOver ? acts.fork : null} />
+          </div>
+        )
       case 'tool':
         return <ToolCard request={row.request} response={row.response} isOver={row.isOver} />
       case 'wait':
@@ -159,6 +194,8 @@ const TranscriptRow = memo(
             {row.wait.child ? <ChildCard wait={row.wait} child={row.wait.child} /> : <WaitRow wait={row.wait} answer={answer} />}
           </Suspense>
         )
+      case 'versions':
+        return <VersionPager numbers={row.numbers} shown={row.shown} onShow={onVersion} />
       case 'superseded':
         return <SupersededAttempt group={row.group} />
       case 'attempts':
@@ -168,7 +205,7 @@ const TranscriptRow = memo(
           </Suspense>
         )
       case 'outcome':
-        return <TurnOutcome turn={row.turn} task={task} />
+        return <TurnOutcome turn={row.turn} task={task} retry={isLastFailed && acts ? acts.retry : null} />
       case 'pending':
         return <PendingTurn turn={row.turn} task={task} />
       case 'unstarted':
@@ -178,7 +215,7 @@ const TranscriptRow = memo(
     }
   },
   (before, after) =>
-    before.handle === after.handle && before.answer === after.answer && before.resend === after.resend && isSame(before.row, after.row),
+    (['handle', 'answer', 'acts', 'isLastFailed'] as const).every(name => before[name] === after[name]) && isSame(before.row, after.row),
 )
 
 function holds(row: Row, index: number): boolean {
@@ -206,9 +243,10 @@ function indexOf(row: Row): number | null {
 
 /** Rows are made anew with each change; what they show is often the same. */
 function isSame(a: Row, b: Row): boolean {
-  if (a.kind === 'message' && b.kind === 'message') return a.message === b.message
+  if (a.kind === 'message' && b.kind === 'message') return a.message === b.message && a.isOver === b.isOver && a.begins === b.begins
   if (a.kind === 'tool' && b.kind === 'tool') return a.request === b.request && a.response === b.response && a.isOver === b.isOver
   if (a.kind === 'wait' && b.kind === 'wait') return a.wait === b.wait
+  if (a.kind === 'versions' && b.kind === 'versions') return a.shown === b.shown && a.numbers.length === b.numbers.length
   if (a.kind === 'superseded' && b.kind === 'superseded') return a.group === b.group
   if (a.kind === 'attempts' && b.kind === 'attempts') return a.turn === b.turn && a.shown.length === b.shown.length
   return 'turn' in a && 'turn' in b && a.kind === b.kind && a.turn === b.turn

@@ -1,6 +1,10 @@
 /** Where turns begin and end, and what waits for its turn. */
 import type { FoldedTurn } from '@rivulet/client'
+import { useState } from 'react'
+import { Button } from '../shell/elements/button.tsx'
+import { AgainIcon } from '../shell/elements/icons.tsx'
 import { count, duration, money } from '../shell/human-units.ts'
+import { textOf } from '../shell/queries.ts'
 import { FailureDetail } from './contents/failure-detail.tsx'
 import { MessageRow } from './message-row.tsx'
 import { tokensIn } from './turn-usage.ts'
@@ -19,7 +23,7 @@ export function TurnStart({ turn: { number, attempt } }: { turn: FoldedTurn }) {
   )
 }
 
-export function TurnOutcome({ turn, task }: { turn: FoldedTurn; task: string }) {
+export function TurnOutcome({ turn, task, retry }: { turn: FoldedTurn; task: string; retry: (() => Promise<void>) | null }) {
   const { status, error, startedAt, finishedAt } = turn
   const ms = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : null
   const tokens = tokensIn(turn)
@@ -37,12 +41,35 @@ export function TurnOutcome({ turn, task }: { turn: FoldedTurn; task: string }) 
           </>
         )}
         {facts && <span className="block text-xs">{facts}</span>}
+        {retry && <RetryButton retry={retry} />}
       </div>
     )
   if (status === 'discarded')
     return <p className="text-xs text-soft">{['Discarded: the agent no longer gets this turn', facts].filter(Boolean).join(' · ')}</p>
   if (status === 'canceled') return <p className="text-xs text-faint">{[error?.message ?? 'Stopped', facts].filter(Boolean).join(' · ')}</p>
   return facts ? <p className="text-xs text-faint">{facts}</p> : null
+}
+
+function RetryButton({ retry }: { retry: () => Promise<void> }) {
+  const [state, setState] = useState<{ isSending: boolean; error: string | null }>({ isSending: false, error: null })
+  return (
+    <div className="mt-2 flex items-center gap-2">
+      <Button disabled={state.isSending} onClick={() => void send()} className="text-ink">
+        <AgainIcon />
+        Retry
+      </Button>
+      {state.error}
+    </div>
+  )
+
+  async function send(): Promise<void> {
+    setState({ isSending: true, error: null })
+    try {
+      await retry()
+    } catch (reason) {
+      setState({ isSending: false, error: textOf(reason) })
+    }
+  }
 }
 
 /** A turn that has not said anything yet. */

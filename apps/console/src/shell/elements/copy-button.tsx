@@ -1,8 +1,10 @@
 /** Copies a text, and says so for a moment. */
-import { useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { CopyIcon, DoneIcon } from './icons.tsx'
 
-export function CopyButton({ label, text, children }: { label: string; text: () => string; children?: string }) {
+type CopyButtonProps = { label: string; text: () => string; icon?: ReactNode; children?: string }
+
+export function CopyButton({ label, text, icon = <CopyIcon />, children }: CopyButtonProps) {
   const [hasCopied, setCopied] = useState(false)
   useEffect(() => {
     if (!hasCopied) return
@@ -13,10 +15,11 @@ export function CopyButton({ label, text, children }: { label: string; text: () 
     <button
       type="button"
       aria-label={hasCopied ? 'Copied' : label}
+      title={label}
       onClick={() => void copy()}
       className="inline-flex items-center gap-1.5 rounded-md p-1.5 text-faint hover:bg-line hover:text-ink"
     >
-      {hasCopied ? <DoneIcon /> : <CopyIcon />}
+      {hasCopied ? <DoneIcon /> : icon}
       {children}
     </button>
   )

@@ -43,6 +43,9 @@ export const FileIcon = draw('M5 3h7l3 3v11H5zM12 3v3h3')
 export const ClockIcon = draw('M10 18a8 8 0 1 0 0-16 8 8 0 0 0 0 16M10 5.500V10l3 2')
 export const PlusIcon = draw('M10 4v12M4 10h12')
 export const StopIcon = draw('M5.500 5.500h9v9h-9z')
+export const LinkIcon = draw(
+  'M8.500 11.500a3 3 0 0 0 4.300 0l3-3a3 3 0 0 0-4.300-4.300l-1 1M11.500 8.500a3 3 0 0 0-4.300 0l-3 3a3 3 0 0 0 4.300 4.300l1-1',
+)
 export const CopyIcon = draw('M7 7h9v9H7zM4 13V4h9')
 export const DoneIcon = draw('M4 10.500l4 4 8-9')
 export const ChevronIcon = draw('M8 5l5 5-5 5')

@@ -106,7 +106,7 @@ function Value({ value, isGrowing }: { value: Json; isGrowing: boolean }) {
 function Part({ title, look = '', children }: { title: string; look?: string; children: ReactNode }) {
   return (
     <div>
-      <h4 className={`mb-0.5 text-xs font-medium ${look || 'text-faint'}`}>{title}</h4>
+      <h2 className={`mb-0.5 text-xs font-medium ${look || 'text-faint'}`}>{title}</h2>
       <div className={`max-h-80 overflow-auto font-mono ${look}`}>{children}</div>
     </div>
   )

@@ -1,14 +1,20 @@
-/** Sends an edited input in place of the turn that it began: that turn and all later ones are discarded, and what runs is canceled. */
+/** The acts of a person on the turns of a task: send an input again, retry the last turn, fork. */
 import type { TaskHandle } from '@rivulet/client'
 import { useMemo } from 'react'
-import type { Resend } from '../transcript/input-row.tsx'
+import type { TurnActs } from '../transcript/turn-acts.ts'
 
 /** Null where the page may not write. */
-export function useResend(task: TaskHandle | null, mayWrite: boolean): Resend | null {
-  return useMemo(() => (task && mayWrite ? resendOf(task) : null), [task, mayWrite])
+export function useTurnActs(task: TaskHandle | null, mayWrite: boolean, fork: (turnNumber: number) => void): TurnActs | null {
+  return useMemo(() => {
+    if (!task || !mayWrite) return null
+    // Its messages come by the stream of the page.
+    const retry = async () => void (await task.retry())
+    return { resend: resendOf(task), fork, retry }
+  }, [task, mayWrite, fork])
 }
 
-function resendOf(task: TaskHandle): Resend {
+/** Sends an edited input in place of the turn that it began: that turn and all later ones are discarded, and what runs is canceled. */
+function resendOf(task: TaskHandle): TurnActs['resend'] {
   return async (message, content) => {
     // The other inputs of the turn, as files, and its params are sent again as they were.
     const { input, inputs = input ? [input] : [], params } = await task.getTurn(message.turn)

@@ -1,10 +1,8 @@
 /** The bar below each message, the versions of a turn, and the retry of one that failed. */
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { audit } from './audit.ts'
+import { checkLooks } from './audit.ts'
 import { chromium, say, useStage } from './stage.ts'
-
-const pictures = process.env.SCREENSHOTS
 
 const text = (index: number) => ({ start: { index, content: { type: 'text', text: '', format: 'markdown' } } })
 const call = { callId: '1', name: 'look' }
@@ -37,7 +35,7 @@ describe.skipIf(!chromium)('the bar below a message', () => {
     await until('the message was copied', async () => (await clipboard()) === 'I look it up.')
     await row.getByRole('button', { name: 'Link to this message' }).click()
     await until('the link was copied', async () => (await clipboard()) === `${platform.url}/tasks/${id}?message=1`)
-    await check('message-bar', () => row.hover())
+    await checkLooks(page, 'message-bar', () => row.hover())
     await row.getByRole('button', { name: 'Fork from here' }).click()
     const dialog = page.getByRole('dialog')
     expect(await dialog.getByLabel('After turn').inputValue()).toBe('1')
@@ -61,7 +59,7 @@ describe.skipIf(!chromium)('the bar below a message', () => {
     await versions.getByText('1 of 2').waitFor()
     await page.getByText('Discarded: the agent no longer gets this turn').waitFor()
     expect(await earlier.evaluate(element => element === document.activeElement)).toBe(true)
-    await check('versions')
+    await checkLooks(page, 'versions')
   })
 
   test('a link to a message of a discarded turn shows that version', async () => {
@@ -80,19 +78,5 @@ describe.skipIf(!chromium)('the bar below a message', () => {
 
   function clipboard(): Promise<string> {
     return stage.page.evaluate(() => navigator.clipboard.readText())
-  }
-
-  /** Both themes, on a desk and on a phone: nothing is found by axe, or is wider than the screen. */
-  async function check(name: string, prepare = async () => {}): Promise<void> {
-    const { page } = stage
-    for (const colorScheme of ['light', 'dark'] as const)
-      for (const width of [390, 1_280]) {
-        await page.setViewportSize({ width, height: 800 })
-        await page.emulateMedia({ colorScheme })
-        await prepare()
-        if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png` })
-        expect(await audit(page)).toEqual([])
-        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
-      }
   }
 })

@@ -2,9 +2,8 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
+import { checkLooks } from './audit.ts'
 import { chromium, say, useStage } from './stage.ts'
-
-const pictures = process.env.SCREENSHOTS
 
 const text = (index: number) => ({ start: { index, content: { type: 'text', text: '', format: 'markdown' } } })
 const call = { callId: '1', name: 'look' }
@@ -51,7 +50,7 @@ describe.skipIf(!chromium)('the waterfall', () => {
           .getByRole('button', { name: /^turn 1, / })
           .count()) === 2,
     )
-    await picture('waterfall')
+    await checkLooks(page, 'waterfall')
   })
 
   test('a click shows what a span got, what it made and what went wrong, and leads to its message', async () => {
@@ -71,7 +70,7 @@ describe.skipIf(!chromium)('the waterfall', () => {
       .click()
     await span.getByText('before the first word').waitFor()
     await span.getByRole('region', { name: 'Output' }).getByText('I look it up.').waitFor()
-    await picture('waterfall-span')
+    await checkLooks(page, 'waterfall-span')
     await span.getByRole('button', { name: 'Close the span' }).click()
     await span.waitFor({ state: 'detached' })
   })
@@ -119,20 +118,6 @@ describe.skipIf(!chromium)('the waterfall', () => {
     await stage.page.goto(`${stage.platform.url}/tasks/${id}?inspect=1`)
     await rows(stage.page).waitFor()
     return id
-  }
-
-  /** Both themes, on a desk and on a phone. */
-  async function picture(name: string): Promise<void> {
-    if (!pictures) return
-    for (const colorScheme of ['light', 'dark'] as const)
-      for (const [width, height] of [
-        [1_280, 800],
-        [390, 844],
-      ] as const) {
-        await stage.page.setViewportSize({ width, height })
-        await stage.page.emulateMedia({ colorScheme })
-        await stage.page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png` })
-      }
   }
 })
 

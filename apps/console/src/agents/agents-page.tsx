@@ -1,7 +1,8 @@
 /** The agents, their workers and queues, and their recent throughput. */
 import type { Agent, AgentLimits } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import type { ReactNode } from 'react'
+import { lazy, type ReactNode, Suspense, useState } from 'react'
+import { Button } from '../shell/elements/button.tsx'
 import { Link } from '../shell/elements/link.tsx'
 import { StaleNote } from '../shell/elements/stale-note.tsx'
 import { usePageTitle } from '../shell/hooks/use-page-title.ts'
@@ -15,6 +16,8 @@ import { AgentAddresses } from './agent-addresses.tsx'
 import { Bars, Line, Plot } from './plot.tsx'
 import { useAgents } from './use-agents.ts'
 
+const NewTaskDialog = lazy(async () => ({ default: (await import('../tasks/new-task-dialog.tsx')).NewTaskDialog }))
+
 const minutes = 10
 const figures = ['Agent', 'Workers', 'Queued', 'Running', 'Completed', 'Failed']
 
@@ -25,8 +28,11 @@ export function AgentsPage() {
   const [chosen, setChosen] = useQuery('agent')
   const { value: activity } = usePolled(['activity', minutes], signal => client.agents.activity(minutes, { signal }), 5_000)
   const series = activity && seriesOf(activity, chosen)
-  const isAdmin = useSession().may('admin')
-  const columns = isAdmin ? [...figures, 'Actions'] : figures
+  const { may } = useSession()
+  const isAdmin = may('admin')
+  const mayStart = may('tasks:write')
+  const [started, setStarted] = useState<string | null>(null)
+  const columns = isAdmin || mayStart ? [...figures, 'Actions'] : figures
   const { value: limits, refresh } = usePolled(['limits'], signal => client.limits.list({ signal }), 10_000)
   return (
     <div className="h-full overflow-y-auto">
@@ -67,7 +73,16 @@ export function AgentsPage() {
                   limits={limits?.find(({ agent: name }) => name === agent.name) ?? null}
                   totals={activity ? totalsOf(activity, agent.name) : null}
                 >
-                  {isAdmin && <AgentActions agent={agent} limits={limits ?? []} onChange={refresh} />}
+                  {(isAdmin || mayStart) && (
+                    <div className="flex items-center justify-end gap-1">
+                      {mayStart && (
+                        <Button aria-label={`Start ${agent.name}`} onClick={() => setStarted(agent.name)}>
+                          Start
+                        </Button>
+                      )}
+                      {isAdmin && <AgentActions agent={agent} limits={limits ?? []} onChange={refresh} />}
+                    </div>
+                  )}
                 </AgentRow>
               ))}
             </tbody>
@@ -75,6 +90,9 @@ export function AgentsPage() {
           {agents.length === 0 && !error && <p className="px-4 py-8 text-center text-soft">No worker has registered yet.</p>}
         </div>
       </div>
+      <Suspense>
+        {started !== null && <NewTaskDialog agents={agents} given={{ agent: started }} onClose={() => setStarted(null)} />}
+      </Suspense>
     </div>
   )
 }

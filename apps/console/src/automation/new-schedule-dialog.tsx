@@ -4,7 +4,7 @@ import { useClient } from '@rivulet/client/react'
 import { useAgents } from '../agents/use-agents.ts'
 import { Field, fieldLook } from '../shell/forms/field.tsx'
 import { FormDialog } from '../shell/forms/form-dialog.tsx'
-import { bodyOf } from '../tasks/task-draft.ts'
+import { bodyOf, emptyDraft } from '../tasks/task-draft.ts'
 
 const overlaps: Record<Schedule['overlap'], string> = {
   skip: 'leave this run out',
@@ -56,7 +56,7 @@ export function NewScheduleDialog({ onClose, onDone }: { onClose: () => void; on
   )
 
   async function create(text: (name: string) => string): Promise<void> {
-    const task = bodyOf({ agent: text('agent'), input: text('input'), isJson: false, params: text('params'), name: text('name') })
+    const task = bodyOf({ ...emptyDraft, agent: text('agent'), input: text('input'), params: text('params'), name: text('name') })
     const when = { cron: text('cron'), timezone: text('timezone') || 'UTC', overlap: text('overlap') as Schedule['overlap'] }
     await client.schedules.create({ ...task, ...when } as CreateScheduleInput)
     onDone()

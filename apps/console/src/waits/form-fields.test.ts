@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { contentOf, draftOf, fieldsOf } from './form-fields.ts'
+import { canDraw, contentOf, draftOf, editedFrom, fieldsOf, typedFrom, undrawnIn } from './form-fields.ts'
 
 const schema = {
   type: 'object',
@@ -38,6 +38,22 @@ describe('the fields of a form', () => {
     expect(draftOf(schema)).toEqual({ amount: '4.5' })
   })
 
+  test('show a moment with its seconds, and read it back as the same moment', () => {
+    const at = '2026-11-19T10:00:37.250Z'
+    const moments = { type: 'object', properties: { at: { type: 'string', format: 'date-time', default: at } } }
+    expect(String(draftOf(moments).at)).toMatch(/^2026-11-(18|19|20)T\d\d:\d0:37\.250$/)
+    expect(contentOf(fieldsOf(moments), draftOf(moments))).toEqual({ at })
+    expect(String(typedFrom(fieldsOf(moments), { at: '2026-11-19T10:00:00Z' }).at)).toMatch(/T\d\d:\d0$/)
+  })
+
+  test('can be drawn where all of a schema is flat; the rest is edited as JSON', () => {
+    expect(canDraw(schema)).toBe(true)
+    for (const properties of [{}, { a: { type: 'object' } }, { a: { anyOf: [] } }, { a: { type: 'number', enum: [1] } }])
+      expect(canDraw({ type: 'object', properties })).toBe(false)
+    expect(canDraw({ ...schema, additionalProperties: { type: 'string' } })).toBe(false)
+    expect(canDraw(undefined)).toBe(false)
+  })
+
   test('become content of the schema’s types, without the optional ones that are empty', () => {
     expect(contentOf(fields, draftOf(schema))).toEqual({ number: '', amount: 4.5, colors: [] })
     const draft = {
@@ -52,6 +68,20 @@ describe('the fields of a form', () => {
     }
     const content = { number: '7', mail: 'a@b.example', amount: 100, times: 3, isUrgent: false, reason: 'late', colors: ['red'] }
     expect(contentOf(fields, draft)).toEqual(content)
+  })
+
+  test('leave what was not edited as it was: seconds, another time zone, an empty text, and what has no field', () => {
+    for (const at of ['2026-11-19T10:00:37.250Z', '2026-11-19T10:00:37+05:30']) {
+      const given = { amount: 5, at, note: '', colors: ['red'], tone: { dry: true } }
+      const draft = { ...typedFrom(fields, given), amount: '4' }
+      expect(editedFrom(schema, given, draft)).toMatchObject({ amount: 4, at, note: '', colors: ['red'], tone: { dry: true } })
+      expect(editedFrom(schema, given, { ...draft, at: '2026-01-02T03:04' })).toMatchObject({
+        at: new Date(2026, 0, 2, 3, 4).toISOString(),
+      })
+      expect(undrawnIn(schema, given)).toEqual(['tone'])
+    }
+    const strict = { ...schema, additionalProperties: false }
+    expect(editedFrom(strict, { times: 1, tone: 'dry' }, { times: '1' })).toEqual({ number: '', times: 1, colors: [] })
   })
 
   test('leave a text that is no number to the server, and read a moment in the time zone of the person', () => {

@@ -12,6 +12,11 @@ export type WaitFieldsProps = {
   onChange(name: string, value: Draft[string]): void
 }
 
+/** The form keeps what it does not draw, and says so. */
+export function UndrawnNote({ names }: { names: readonly string[] }) {
+  return names.length > 0 && <p className="text-[13px] text-soft">Sent as before, without a field: {names.join(', ')}</p>
+}
+
 export function WaitFields({ fields, draft, faults, onChange }: WaitFieldsProps) {
   return fields.map(field => {
     const fault = faults.get(field.name)
@@ -88,7 +93,10 @@ function Control({ field, value, isWrong, onChange }: ControlProps): ReactNode {
     )
   if (field.kind === 'text' && field.isLong)
     return <textarea {...common} rows={Math.min(8, value.split('\n').length)} onChange={event => onChange(event.target.value)} />
-  const type = field.kind === 'number' ? { type: 'number', step: field.step } : { type: field.type }
+  const type =
+    field.kind === 'number'
+      ? { type: 'number', step: field.step }
+      : { type: field.type, ...(field.type === 'datetime-local' && { step: 'any' }) }
   return <input {...common} {...type} onChange={event => onChange(event.target.value)} />
 }
 

@@ -11,26 +11,31 @@ import { useNow } from '../shell/hooks/use-now.ts'
 import { useStored } from '../shell/hooks/use-stored.ts'
 import { duration } from '../shell/human-units.ts'
 import { withoutReason } from '../shell/queries.ts'
-import { contentOf, type Draft, draftOf, fieldsOf } from './form-fields.ts'
+import { canDraw, contentOf, type Draft, draftOf, editedFrom, fieldsOf, typedFrom, undrawnIn } from './form-fields.ts'
 import type { Answer } from './use-answer.ts'
-import { fieldLook, WaitFields } from './wait-fields.tsx'
+import { fieldLook, UndrawnNote, WaitFields } from './wait-fields.tsx'
 import { kindWords } from './wait-words.ts'
 
-/** `json` is the edited arguments, or the result of a tool; null until the person edits it. */
-type Typed = { fields: Draft; comment: string; json: string | null }
+/** `json` is the edited arguments, or the result of a tool; `edited` is the arguments as fields. Both are null until the person edits them. */
+type Typed = { fields: Draft; comment: string; json: string | null; edited: Draft | null }
 
 export function WaitForm({ wait, answer, onAnswered }: { wait: Wait; answer: Answer | null; onAnswered?: (wait: Wait) => void }) {
   const { schema, actions, kind, arguments: given } = wait
   const fields = useMemo(() => (schema ? fieldsOf(schema) : []), [schema])
   const [stored, store] = useStored(`wait.${wait.id}`)
-  const typed = useMemo(() => ({ fields: schema ? draftOf(schema) : {}, comment: '', json: null, ...typedIn(stored) }), [stored, schema])
+  const typed = useMemo(
+    () => ({ fields: schema ? draftOf(schema) : {}, comment: '', json: null, edited: null, ...typedIn(stored) }),
+    [stored, schema],
+  )
   const change = (part: Partial<Typed>) => store(JSON.stringify({ ...typed, ...part }))
   const [error, setError] = useState<{ message: string; details: readonly ErrorDetail[] } | null>(null)
   const [isSending, setSending] = useState(false)
-  const isEditing = typed.json !== null && kind !== 'tool'
+  const editSchema = canDraw(wait.argumentsSchema) ? wait.argumentsSchema : null
+  const isEditing = (typed.json !== null || typed.edited !== null) && kind !== 'tool'
   const isResult = kind === 'tool' && !schema
   const faults = new Map(error?.details.map(({ path, reason }) => [nameIn(path), reason]))
-  const elsewhere = error?.details.filter(({ path }) => !fields.some(({ name }) => name === nameIn(path))) ?? []
+  const shown = isEditing && editSchema ? fieldsOf(editSchema) : fields
+  const elsewhere = error?.details.filter(({ path }) => !shown.some(({ name }) => name === nameIn(path))) ?? []
   return (
     <section
       aria-label={`Question: ${wait.title}`}
@@ -50,7 +55,17 @@ export function WaitForm({ wait, answer, onAnswered }: { wait: Wait; answer: Ans
           </div>
         )}
         <WaitFields {...{ fields, faults }} draft={typed.fields} onChange={setField} />
-        {answer && (isEditing || isResult) && (
+        {answer && isEditing && editSchema && typed.edited && (
+          <>
+            <WaitFields
+              {...{ fields: shown, faults }}
+              draft={typed.edited}
+              onChange={(name, value) => change({ edited: { ...typed.edited, [name]: value } })}
+            />
+            <UndrawnNote names={undrawnIn(editSchema, given ?? {})} />
+          </>
+        )}
+        {answer && ((isEditing && typed.json !== null) || isResult) && (
           <label className="block">
             <span className="mb-1 block font-medium">{isResult ? 'Result, as JSON or as text' : 'Arguments, as JSON'}</span>
             <textarea
@@ -91,7 +106,7 @@ export function WaitForm({ wait, answer, onAnswered }: { wait: Wait; answer: Ans
               </Button>
             )}
             {actions.includes('edit') && !schema && (
-              <Button onClick={() => change({ json: isEditing ? null : JSON.stringify(given ?? {}, null, 2) })}>
+              <Button onClick={() => change(isEditing ? { json: null, edited: null } : editOf(given ?? {}))}>
                 {isEditing ? 'Discard edits' : 'Edit arguments'}
               </Button>
             )}
@@ -107,6 +122,10 @@ export function WaitForm({ wait, answer, onAnswered }: { wait: Wait; answer: Ans
       </form>
     </section>
   )
+
+  function editOf(value: Json): Partial<Typed> {
+    return editSchema ? { edited: typedFrom(fieldsOf(editSchema), value) } : { json: JSON.stringify(value, null, 2) }
+  }
 
   function setField(name: string, value: Draft[string]): void {
     change({ fields: { ...typed.fields, [name]: value } })
@@ -139,6 +158,7 @@ export function WaitForm({ wait, answer, onAnswered }: { wait: Wait; answer: Ans
     if (schema) return contentOf(fields, typed.fields)
     if (isResult) return parsedOr(typed.json ?? '', text => text)
     if (action !== 'edit') return undefined
+    if (editSchema && typed.edited) return editedFrom(editSchema, given ?? {}, typed.edited)
     return parsedOr(typed.json ?? '', () => {
       throw new Error('The arguments are not valid JSON')
     })

@@ -1,11 +1,11 @@
 /**
- * What a client has of each output item, and the chunks that bring it up to date.
+ * The output items that a client has, and the chunks that bring each up to date.
  *
  * OpenAI's SDK rejects an item that is opened twice, a part that is not the next one, and an item that is still open at the end but not in
  * the final output. So each item gets the next free output index once, grows only at its end, and is closed once. Content that is no
  * longer true is closed as it is; the item's last chunk and the final output have the right one.
  */
-import type { Content, Delta, DeltaOf } from '@rivulet/protocol'
+import type { Content, Delta, Message } from '@rivulet/protocol'
 import {
   type CallItem,
   type Item,
@@ -20,7 +20,7 @@ import {
 export type ItemChunk = { type: string; output_index: number; item_id?: string } & Record<string, unknown>
 
 /** Lengths of the texts that the client has: of the text, of the arguments, or of each part of a reasoning. */
-type Told = {
+type Sent = {
   item: Item
   outputIndex: number
   length: number
@@ -29,76 +29,75 @@ type Told = {
   state: 'open' | 'called' | 'done'
 }
 
-export type ItemTeller = ReturnType<typeof createItemTeller>
-
-export function createItemTeller() {
-  const told = new Map<string, Told>()
+export class SentItems {
+  readonly #byId = new Map<string, Sent>()
   /** The item of each message. */
-  const byIndex = new Map<number, Told>()
+  readonly #byIndex = new Map<number, Sent>()
   /** Texts of an earlier attempt, which the client has. */
-  const skipped = new Map<number, string>()
-  return { tell, grow, freeze, skip, hasTold: () => told.size > 0, abandon, ask }
+  readonly #skipped = new Map<number, string>()
+
+  isEmpty(): boolean {
+    return this.#byId.size === 0
+  }
 
   /** All that the client lacks of an item. `isOver`: the turn has ended, so the item is closed whatever it lacks. */
-  function tell(source: ItemSource, isOver = false): ItemChunk[] {
+  update(source: ItemSource, isOver = false): ItemChunk[] {
     const isEnding = isOver || isClosed(source)
     if (!isEnding && isSentWhole[source.message.content.type]) return []
     const item = itemOf(source, isOver)
     const { index } = source.message
-    const before = byIndex.get(index)
+    const before = this.#byIndex.get(index)
     // Replaced by content of another type: for the client that is another item.
     const dropped = before && before.item.id !== item.id ? cut(before) : []
-    const known = told.get(item.id)
-    const own = known ?? open(item, index)
-    byIndex.set(index, own)
+    const known = this.#byId.get(item.id)
+    const own = known ?? this.#open(item, index)
+    this.#byIndex.set(index, own)
     if (own.state === 'done') return dropped
     const opening = known ? [] : [chunkOf(own, 'response.output_item.added', { item: emptyOf(item) }, false)]
     return [...dropped, ...opening, ...growthOf(own, item, source), ...(isEnding ? closingOf(own, item) : [])]
   }
 
-  /** The short way for nearly all events: a delta that begins where the client's text ends. Null where `tell` has to look. */
-  function grow(index: number, delta: Delta, offset: number): ItemChunk[] | null {
-    const own = byIndex.get(index)
+  /** The short way for nearly all changes: a delta that begins where the client's text ends. Null where `update` has to look. */
+  grow({ index, content }: Message, delta: Delta): ItemChunk[] | null {
+    const own = this.#byIndex.get(index)
     if (own?.state !== 'open') return null
-    if (delta.type === 'text' && own.item.type === 'message' && own.length === offset) {
+    if (delta.type === 'text' && content.type === 'text' && own.length === content.text.length) {
       own.length += delta.text.length
       return [textDelta(own, delta.text)]
     }
-    if (delta.type === 'tool_request' && own.item.type === 'mcp_call' && own.length === offset) {
+    if (delta.type === 'tool_request' && content.type === 'tool_request' && own.length === (content.raw ?? '').length) {
       own.length += delta.text.length
       return [argumentsDelta(own, delta.text)]
     }
-    return delta.type === 'reasoning_summary' || delta.type === 'reasoning_content' ? growReasoning(own, delta, offset) : null
-  }
-
-  function growReasoning(own: Told, delta: DeltaOf<'reasoning_summary' | 'reasoning_content'>, offset: number): ItemChunk[] | null {
+    if ((delta.type !== 'reasoning_summary' && delta.type !== 'reasoning_content') || content.type !== 'reasoning') return null
     const kind = delta.type === 'reasoning_summary' ? 'summary' : 'content'
-    if (own.item.type !== 'reasoning' || own[kind][delta.index] !== offset) return null
-    own[kind][delta.index] = offset + delta.text.length
+    const length = content[kind][delta.index]?.length ?? 0
+    if (own[kind][delta.index] !== length) return null
+    own[kind][delta.index] = length + delta.text.length
     return [reasoningDelta(own, kind, delta.index, delta.text)]
   }
 
   /** The text of the item was replaced: its last chunk has the new one, because deltas can only append to the old one. */
-  function freeze(index: number): void {
-    const own = byIndex.get(index)
+  freeze(index: number): void {
+    const own = this.#byIndex.get(index)
     if (own) own.length = Number.POSITIVE_INFINITY
   }
 
   /** The deltas of the next item of this message begin behind the text, if the client has it and the item begins with it. */
-  function skip(index: number, text: string): void {
-    if (byIndex.get(index)?.length === text.length) skipped.set(index, text)
+  skip(index: number, text: string): void {
+    if (this.#byIndex.get(index)?.length === text.length) this.#skipped.set(index, text)
   }
 
   /** Closes, as incomplete, the open items that are not in the final output. */
-  function abandon(kept: ReadonlySet<string> = new Set()): ItemChunk[] {
-    byIndex.clear()
-    return Array.from(told.values()).flatMap(own => (kept.has(own.item.id) ? [] : cut(own)))
+  abandon(kept: ReadonlySet<string> = new Set()): ItemChunk[] {
+    this.#byIndex.clear()
+    return Array.from(this.#byId.values()).flatMap(own => (kept.has(own.item.id) ? [] : cut(own)))
   }
 
   /** The questions that end a response, behind all other items. They come whole. */
-  function ask(questions: readonly QuestionItem[]): ItemChunk[] {
+  ask(questions: readonly QuestionItem[]): ItemChunk[] {
     return questions.flatMap((item, place) => {
-      const own = { item, outputIndex: told.size + place }
+      const own = { item, outputIndex: this.#byId.size + place }
       const done = chunkOf(own, 'response.output_item.done', { item }, false)
       if (item.type === 'mcp_approval_request') return [chunkOf(own, 'response.output_item.added', { item }, false), done]
       const { arguments: given, name } = item
@@ -111,11 +110,11 @@ export function createItemTeller() {
     })
   }
 
-  function open(item: Item, index: number): Told {
-    const earlier = skipped.get(index) ?? ''
+  #open(item: Item, index: number): Sent {
+    const earlier = this.#skipped.get(index) ?? ''
     const length = item.type === 'message' && textIn(item).startsWith(earlier) ? earlier.length : 0
-    const own: Told = { item, outputIndex: told.size, length, summary: [], content: [], state: 'open' }
-    told.set(item.id, own)
+    const own: Sent = { item, outputIndex: this.#byId.size, length, summary: [], content: [], state: 'open' }
+    this.#byId.set(item.id, own)
     return own
   }
 }
@@ -130,13 +129,13 @@ const isSentWhole: Record<Content['type'], boolean> = {
   media: true,
 }
 
-function cut(own: Told): ItemChunk[] {
+function cut(own: Sent): ItemChunk[] {
   if (own.state === 'done') return []
   own.state = 'done'
   return [chunkOf(own, 'response.output_item.done', { item: { ...own.item, status: 'incomplete' } }, false)]
 }
 
-function growthOf(own: Told, item: Item, source: ItemSource): ItemChunk[] {
+function growthOf(own: Sent, item: Item, source: ItemSource): ItemChunk[] {
   switch (item.type) {
     case 'message':
       return [...openPart(own, item), ...grown(own, textIn(item), text => textDelta(own, text))]
@@ -154,14 +153,14 @@ function growthOf(own: Told, item: Item, source: ItemSource): ItemChunk[] {
   }
 }
 
-function closingOf(own: Told, item: Item): ItemChunk[] {
+function closingOf(own: Sent, item: Item): ItemChunk[] {
   const ends = endsOf(own, item)
   own.state = 'done'
   own.item = item
   return [...ends, chunkOf(own, 'response.output_item.done', { item }, false)]
 }
 
-function endsOf(own: Told, item: Item): ItemChunk[] {
+function endsOf(own: Sent, item: Item): ItemChunk[] {
   switch (item.type) {
     case 'message': {
       const [part] = item.content
@@ -200,14 +199,14 @@ function endsOf(own: Told, item: Item): ItemChunk[] {
 
 const mostAnnotations = 100
 
-function openPart(own: Told, item: TextItem): ItemChunk[] {
+function openPart(own: Sent, item: TextItem): ItemChunk[] {
   if (own.content.length > 0) return []
   own.content.push(0)
   return [chunkOf(own, 'response.content_part.added', { content_index: 0, part: { ...item.content[0], text: '', annotations: [] } })]
 }
 
 /** The parts that the client lacks, in order, and what the others have grown by. */
-function grownParts(own: Told, item: ReasoningItem, kind: 'summary' | 'content'): ItemChunk[] {
+function grownParts(own: Sent, item: ReasoningItem, kind: 'summary' | 'content'): ItemChunk[] {
   return item[kind].flatMap((part, index) => {
     const known = own[kind][index]
     const length = known ?? 0
@@ -222,13 +221,13 @@ function grownParts(own: Told, item: ReasoningItem, kind: 'summary' | 'content')
   })
 }
 
-function grown(own: Told, text: string, toChunk: (text: string) => ItemChunk): ItemChunk[] {
+function grown(own: Sent, text: string, toChunk: (text: string) => ItemChunk): ItemChunk[] {
   const more = text.slice(own.length)
   own.length += more.length
   return more === '' ? [] : [toChunk(more)]
 }
 
-function called(own: Told, item: CallItem): ItemChunk[] {
+function called(own: Sent, item: CallItem): ItemChunk[] {
   own.state = 'called'
   return [
     chunkOf(own, 'response.mcp_call_arguments.done', { arguments: item.arguments }),
@@ -236,15 +235,15 @@ function called(own: Told, item: CallItem): ItemChunk[] {
   ]
 }
 
-function textDelta(own: Told, delta: string): ItemChunk {
+function textDelta(own: Sent, delta: string): ItemChunk {
   return chunkOf(own, 'response.output_text.delta', { content_index: 0, delta, logprobs: [] })
 }
 
-function argumentsDelta(own: Told, delta: string): ItemChunk {
+function argumentsDelta(own: Sent, delta: string): ItemChunk {
   return chunkOf(own, 'response.mcp_call_arguments.delta', { delta })
 }
 
-function reasoningDelta(own: Told, kind: 'summary' | 'content', index: number, delta: string): ItemChunk {
+function reasoningDelta(own: Sent, kind: 'summary' | 'content', index: number, delta: string): ItemChunk {
   return kind === 'summary'
     ? chunkOf(own, 'response.reasoning_summary_text.delta', { summary_index: index, delta })
     : chunkOf(own, 'response.reasoning_text.delta', { content_index: index, delta })

@@ -158,10 +158,9 @@ class ResponseStream implements DialectStream<ResponseChunk> {
     for (const { index, content } of dropped) if (content.type === 'text') this.#items.skip(index, content.text)
   }
 
-  /** The item's last chunk has a new text that does not continue the one that the client has. */
+  /** The item's last chunk has content that does not continue what the client has. */
   #freeze({ before, message }: Extract<Change, { type: 'replaced' }>): void {
-    const [old, content] = [before.content, message.content]
-    if (old.type !== 'text' || content.type !== 'text' || !content.text.startsWith(old.text)) this.#items.freeze(message.index)
+    if (!textIn(message).startsWith(textIn(before))) this.#items.freeze(message.index)
   }
 
   /** The client learns that the turn waits, and that it runs; of a further attempt it learns that the items before are cut. */
@@ -247,4 +246,10 @@ const endings: Partial<Record<OpenAiResponse['status'], string>> = {
   failed: 'response.failed',
   incomplete: 'response.incomplete',
   cancelled: 'response.incomplete',
+}
+
+/** Without the arguments of a call that is open, unless they come as text. */
+function textIn({ content }: Message): string {
+  if (content.type === 'tool_request') return content.raw ?? JSON.stringify(content.arguments)
+  return content.type === 'text' ? content.text : ''
 }

@@ -1,6 +1,12 @@
 /** Heartbeats, stalled sockets and back pressure. The clock is driven by hand. */
+import { encodeByteText } from '@rivulet/broker'
+import type { Event } from '@rivulet/protocol'
+import { createParser } from 'eventsource-parser'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { pieceOf } from './sse-frame.ts'
+import { aiSdk } from '../protocols/ai-sdk/ai-sdk.ts'
+import { createAiSdkStream } from '../protocols/ai-sdk/ai-sdk-stream.ts'
+import { respondIn } from './dialects/dialect-response.ts'
+import { encodeEntry, pieceOf } from './sse-frame.ts'
 import { type SseSocket, share } from './sse-response.ts'
 import { SseWriter, SseWriters } from './sse-writer.ts'
 
@@ -30,6 +36,23 @@ describe('heartbeats', () => {
     writer.heartbeat = () => share([pieceOf(Buffer.from(': hb\nid: 1-2\n\n'))])
     await passSeconds(15)
     expect(written()).toEqual([': hb\nid: 1-2\n\n'])
+  })
+
+  test('come to a stream of another protocol as comments between its chunks', async () => {
+    const { add } = openWriters()
+    const { writer, written } = add()
+    const task = '0198c0de-0000-7000-8000-000000000001'
+    const ids = { task, turn: 1, attempt: 1, at: 1 }
+    const response = respondIn(aiSdk, createAiSdkStream({ task }), writer, () => expect.unreachable())
+    const writeEvent = (event: Event, place: number) =>
+      response.write(share([encodeEntry({ cursor: `1-${place}`, json: encodeByteText(JSON.stringify(event)) }, event)]))
+    writeEvent({ type: 'turn.started', ...ids, firstIndex: 0 }, 1)
+    await passSeconds(15)
+    writeEvent({ type: 'turn.finished', ...ids, status: 'completed', stopReason: 'stop' }, 2)
+    const parts: string[] = []
+    const parser = createParser({ onComment: comment => parts.push(comment), onEvent: ({ data }) => parts.push(data) })
+    parser.feed(written().join(''))
+    expect(parts).toEqual([expect.stringContaining('"start"'), 'hb', expect.stringContaining('"finish"'), '[DONE]'])
   })
 
   test('wait for a socket that is full, and are not sent after the end', async () => {

@@ -1,5 +1,5 @@
 /** What AG-UI's client 1.0 does with the events of a run, in short: it rejects what that rejects, and keeps what that keeps. The real one is in test/sdks. */
-import type { AgUiChunk } from '../src/protocols/ag-ui/message-teller.ts'
+import type { AgUiChunk } from '../src/protocols/ag-ui/sent-messages.ts'
 
 export type ReadMessage = {
   id: string

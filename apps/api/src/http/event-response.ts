@@ -1,4 +1,4 @@
-/** Opens an event stream as the response to a request, and connects it with what writes to it. */
+/** Opens an event stream as the response to a request, and connects it with the source of its events. */
 import type { TaskId } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission, StreamEnd } from '../access/open-streams.ts'
@@ -6,8 +6,8 @@ import type { SseWriter, SseWriters } from '../stream/sse-writer.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { countRequest } from './http-metrics.ts'
 
-/** What writes to an open response. */
-export type EventWriter = StreamEnd & {
+/** The source of the events of an open response. */
+export type EventProducer = StreamEnd & {
   /** The socket has room again. */
   drained(): void
   /** The connection is closed. */
@@ -30,18 +30,18 @@ export type EventResponse = {
 export async function respondWithEvents(
   reply: FastifyReply,
   { admission, metrics, writers, headers = ownHeaders, task }: EventResponse,
-  start: (response: SseWriter) => EventWriter,
+  start: (response: SseWriter) => EventProducer,
 ): Promise<FastifyReply> {
-  let writer: EventWriter | null = null
+  let producer: EventProducer | null = null
   reply.hijack()
   const given = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
   const response = await writers.open(
     reply.raw,
     { ...given, ...headers },
     {
-      onDrain: () => writer?.drained(),
+      onDrain: () => producer?.drained(),
       onClose: () => {
-        writer?.gone()
+        producer?.gone()
         admission.over()
       },
       onCut: () => {
@@ -55,7 +55,7 @@ export async function respondWithEvents(
     return reply
   }
   countRequest(metrics, reply.request, 200)
-  writer = start(response)
-  admission.opened(writer)
+  producer = start(response)
+  admission.opened(producer)
   return reply
 }

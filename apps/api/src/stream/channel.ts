@@ -1,7 +1,7 @@
 /**
  * A feed and everything in this process that watches it: viewers, and callers that wait for the end of a turn without events.
  *
- * What the feed gets in one tick leaves in one write, framed once for all viewers that are up to date. A channel that nothing watches is idle; the hub drops it.
+ * Events that the feed gets in one tick leave in one write, framed once for all viewers that are up to date. A channel that nothing watches is idle; the hub drops it.
  */
 import { type Cursor, compareCursors, type SnapshotReason } from '@rivulet/protocol'
 import type { Tenant } from '../store/connection/tenant.ts'
@@ -18,7 +18,7 @@ export type WaitOutcome = 'ended' | 'questions' | 'deleted' | 'left'
 export type ChannelDeps = {
   tenant: Tenant
   feed: Omit<FeedDeps, 'isAwaited' | 'onFrames' | 'onGap'>
-  /** What the ring keeps for viewers whose sockets are full. */
+  /** The bytes that the ring keeps for viewers whose sockets are full. */
   viewerBytes: number
   /** There is something to send: the hub calls `flush` in this tick. */
   onFrames: (channel: Channel) => void

@@ -31,12 +31,12 @@ export type Loaded = { ground: Ground; ring: FrameRing; state: TaskState; spans:
 export type FeedLoaderDeps = {
   task: TaskId
   log: LogReader
-  /** What Postgres says, for a reader that has heard of turns up to this one. */
+  /** The rows of Postgres, for a reader that knows turns up to this one. */
   loadBase: (turnNumber: number) => Promise<SnapshotBase>
   /** The version of the task's rows. */
   loadVersion: () => Promise<TaskVersion>
   onBadEntry: () => void
-  /** What the ring keeps for viewers that come back. */
+  /** The bytes that the ring keeps for viewers that come back. */
   ringBytes?: number | undefined
 }
 
@@ -122,7 +122,7 @@ export function lacksSomething(folded: TaskState, base: SnapshotBase): boolean {
   const first = folded.turns[0]?.number ?? 0
   const told = new Map(folded.turns.map(({ number, status }) => [number, status]))
   const isOver = folded.turns.every(({ status }) => hasEnded(status))
-  // What a turn stored when it parked, and what it waits for, is in the rows: a log that knows less of it has lost its end.
+  // The rows have the messages and waits of a turn that has parked: a log that knows less of it has lost its end.
   if (turns.some(turn => turn.status === 'waiting' && lacksWait(folded, turn, base))) return true
   return turns.some(({ number, status }) => {
     const known = told.get(number)

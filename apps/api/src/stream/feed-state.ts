@@ -1,12 +1,12 @@
 /**
- * What a feed stands on, whether it is being read, and the only changes of that: a closed set, so that no path of a feed can take a push during a reading
+ * The ground of a feed, whether it is being read, and the only changes of that: a closed set, so that no path of a feed can take a push during a reading
  * or keep the end of a log that it no longer stands on.
  */
 import type { Push } from '@rivulet/broker'
 import type { Cursor } from '@rivulet/protocol'
 
 /**
- * What a feed stands on: a log that goes on; a log from before a restart of Redis, which is right as far as it goes but may have lost its end; or
+ * The ground of a feed: a log that goes on; a log from before a restart of Redis, which is right as far as it goes but may have lost its end; or
  * the rows of Postgres.
  */
 export type Ground = 'live' | 'stale' | 'rows'

@@ -21,7 +21,7 @@ import { createTaskView, type SharedSnapshot } from './task-view.ts'
 export type Feed = {
   readonly task: TaskId
   ring(): FrameRing
-  /** What the ring no longer holds. */
+  /** Events that the ring no longer holds. */
   pages(): LogPages
   /** Resolves when the log has been read. */
   readonly loaded: Promise<void>
@@ -39,7 +39,7 @@ export type Feed = {
   isSettled(): boolean
   /** Whether the end of a turn is in the log, and so in Postgres, too. False for a turn that neither the log nor the latest rows have. */
   hasEnded(turnNumber: number): boolean
-  /** What a turn asks a person or a client for, as `questionsIn` has it. */
+  /** The questions of a turn to a person or a client, as `questionsIn` has it. */
   questionsOf(turnNumber: number): string
   /** Resolves when `status` and `isSettled` can be asked. */
   known(): Promise<void>

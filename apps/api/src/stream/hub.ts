@@ -15,11 +15,11 @@ import type { StoredTasks } from './snapshot.ts'
 import type { SseResponse } from './sse-response.ts'
 import type { Viewer, ViewerStart } from './viewer/viewer.ts'
 
-/** A feed that has heard nothing for this long asks whether there was something to hear. */
+/** A feed that has received nothing for this long asks whether it has missed something. */
 const silenceMs = 15_000
 /** How long a feed is kept after its last viewer. */
 const idleMs = 30_000
-/** Of the lag, one sample in this time is enough, whatever is said meanwhile. */
+/** One sample of the lag in this time is enough, however many events there are. */
 const lagSampleMs = 10
 
 export type Hub = ReturnType<typeof createHub>
@@ -124,7 +124,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return channel
   }
 
-  /** What is pushed in one tick leaves in one write. */
+  /** Entries that are pushed in one tick leave in one write. */
   function schedule(channel: Channel): void {
     if (dirty.size === 0) queueMicrotask(flushAll)
     dirty.add(channel)

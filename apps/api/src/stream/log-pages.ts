@@ -12,11 +12,11 @@ import { frameEntry } from './entry-frame.ts'
 import type { Frame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 
-/** Of the log, in memory while it is sent. */
+/** The part of a log that is in memory while it is sent. */
 const pageBytes = 256 * 1024
-/** What is handed to a socket at a time. */
+/** The most that is handed to a socket at a time. */
 const writeBytes = 64 * 1024
-/** What all logs of a process keep together, and for how long after it was read. */
+/** The pages that all logs of a process keep together, and for how long after they were read. */
 const keeping = { bytes: 32 * 1024 * 1024, ms: 30_000 }
 
 export type Page = {
@@ -46,7 +46,7 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: Task
   const reading = new Map<Cursor, Promise<Page>>()
   return { after }
 
-  /** What stands after a cursor, about `count` entries of it, up to `to` at most. */
+  /** The entries after a cursor, about `count` entries of it, up to `to` at most. */
   async function after(cursor: Cursor, count: number, to: Cursor): Promise<Page> {
     const parts = keptAfter(cursor)
     if (parts.length > 0) {

@@ -25,10 +25,10 @@ import { fitTurns, newestFitting } from '../store/reads/snapshot-budget.ts'
 import { createStoredTaskReader, type StoredTask } from '../store/reads/stored-task.ts'
 import { readTaskVersion, type TaskVersion } from '../store/reads/tasks.ts'
 
-/** What Postgres says. Good until the log speaks of a turn after `upTo`. */
+/** The rows of Postgres. Good until the log speaks of a turn after `upTo`. */
 export type SnapshotBase = StoredTask & { upTo: number }
 
-/** What the hub asks Postgres for. */
+/** The queries of the hub to Postgres. */
 export type StoredTasks = {
   /** `turnNumber`: the last turn in the reader's log. A turn is committed before it is appended, so the result has it if it exists. */
   base(tenant: Tenant, task: TaskId, turnNumber: number): Promise<SnapshotBase>
@@ -117,7 +117,7 @@ function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
     .slice(-maxPageSize)
 }
 
-/** Of everything before what is still to come, whether or not a budget let us have it. */
+/** The index of the last message before those that are still to come, whether or not a budget let us have it. */
 function lastIndex(known: readonly Message[], { starts, nextIndex }: SnapshotBase, firstOfLog: number): number {
   return known.at(-1)?.index ?? (starts.find(({ turnNumber }) => turnNumber >= firstOfLog)?.index ?? nextIndex) - 1
 }

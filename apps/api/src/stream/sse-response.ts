@@ -42,7 +42,7 @@ export class Shared {
   }
 }
 
-/** What a viewer writes to: a writer of a socket, or what stands before one. */
+/** A viewer writes to it: a writer of a socket, or one that is before a writer. */
 export type SseResponse = {
   /** False when it is full: then wait until it has drained. */
   write(bytes: Shared): boolean
@@ -51,7 +51,7 @@ export type SseResponse = {
 }
 
 export type SseSocket = SseResponse & {
-  /** What waits in this process for the socket. */
+  /** The bytes that wait in this process for the socket. */
   unsentBytes(): number
 }
 

@@ -1,5 +1,5 @@
 /**
- * What this process knows of a task at one position: the fold of the log up to there, and the rows of Postgres for what the log does not have.
+ * The state of a task at one position, as this process knows it: the fold of the log up to there, and the rows of Postgres for what the log does not have.
  *
  * Most deltas are folded only when a snapshot needs them: until then, the outline has everything else, which is what the state of turns depends on.
  *

@@ -18,7 +18,7 @@ export function a2aDialect({ run, wrap, read }: A2aOptions): Dialect<A2aChunk> {
     name: 'a2a',
     scope: 'turn',
     headers: {},
-    open: ({ heard }) => openA2aStream(run, heard),
+    open: ({ received }) => openA2aStream(run, received),
     encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(wrap(chunk))}${isLast ? idLine(cursor) : frameEnd}`,
     ending: '',
     async stored() {

@@ -56,20 +56,20 @@ export function responsesOf(parts: readonly Part[], open: readonly Wait[]): Wait
 function answerWithoutName(wait: Wait, parts: readonly Part[]): AnswerBody | null {
   const [values, ...others] = parts.flatMap(({ data }) => (isObject(data) ? [data] : []))
   if (wait.kind === 'form' && values && others.length === 0) return { action: 'accept', content: values }
-  const said = parts.flatMap(({ text: one }) => one ?? []).join('\n')
-  return said === '' ? null : answerOf(wait, said)
+  const text = parts.flatMap(({ text: part }) => part ?? []).join('\n')
+  return text === '' ? null : answerOf(wait, text)
 }
 
 /** Null where a text is not enough. */
-function answerOf({ kind, schema }: Wait, said: string): AnswerBody | null {
-  if (kind === 'tool') return { action: 'accept', content: said }
+function answerOf({ kind, schema }: Wait, text: string): AnswerBody | null {
+  if (kind === 'tool') return { action: 'accept', content: text }
   if (kind === 'approval') {
-    const word = said.trim().toLowerCase()
+    const word = text.trim().toLowerCase()
     return accepting.has(word) ? { action: 'accept' } : declining.has(word) ? { action: 'decline' } : null
   }
   const fields = Object.entries(isObject(schema?.properties) ? schema.properties : {})
   const [[name, field] = ['', null], ...rest] = fields
-  return rest.length === 0 && isObject(field) && field.type === 'string' ? { action: 'accept', content: { [name]: said } } : null
+  return rest.length === 0 && isObject(field) && field.type === 'string' ? { action: 'accept', content: { [name]: text } } : null
 }
 
 const accepting: ReadonlySet<string> = new Set(['accept', 'approve', 'approved', 'yes', 'ok'])

@@ -1,5 +1,5 @@
 /**
- * What clients of A2A do with an agent, whatever the binding: send a message, read, list, cancel and follow tasks.
+ * The operations of A2A on an agent, the same for each binding: send a message, read, list, cancel and follow tasks.
  *
  * A message with a task's id responds to what the task asks for, or is handed to the turn that runs. The id of a message is the key of its
  * request, so that a message that is sent again is the same turn.
@@ -144,8 +144,8 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
   ): Promise<FastifyReply> {
     const { turn, contextId } = await own(request, agent, id)
     if (hasEnded(turn.status)) throw new RpcError('unsupportedOperation', 'The task has ended; read it')
-    const lastHeard = request.headers['last-event-id']
-    const cursor = lastHeard === undefined ? null : requireCursor(lastHeard)
+    const lastEventId = request.headers['last-event-id']
+    const cursor = lastEventId === undefined ? null : requireCursor(lastEventId)
     const dialect = dialectOf(request, { turn, contextId }, new Set(), binding)
     return events.stream(turn.task, reply, { cursor, isFollowing: true, dialect, turnNumber: turn.number })
   }

@@ -33,7 +33,7 @@ export type A2aTask = { id: string; contextId: string; status: A2aStatus; artifa
 /** `contextId`: the name of the task, which may be an id of its client's own, or else the id of the task. */
 export type A2aIds = { task: TaskId; turnId: string; contextId: string }
 
-/** What of a turn its task shows. */
+/** The fields of a turn that its task shows. */
 export type TurnState = Pick<FoldedTurn, 'status' | 'waits' | 'error' | 'queuedAt' | 'startedAt' | 'finishedAt'>
 
 /** @param historyLength how many of the latest inputs the task shows. Default: all. */

@@ -3,7 +3,7 @@
 import type { Dialect } from '../../stream/dialects/dialect.ts'
 import { frameEnd, idLine } from '../../stream/sse-frame.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
-import type { AgUiChunk } from './message-teller.ts'
+import type { AgUiChunk } from './sent-messages.ts'
 
 export function agUiDialect(run: AgUiRun): Dialect<AgUiChunk> {
   return {
@@ -11,7 +11,7 @@ export function agUiDialect(run: AgUiRun): Dialect<AgUiChunk> {
     scope: 'turn',
     hasChildren: true,
     headers: {},
-    open: ({ heard, follow }) => openAgUiStream(run, heard, follow),
+    open: ({ received, follow }) => openAgUiStream(run, received, follow),
     encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
     ending: '',
   }

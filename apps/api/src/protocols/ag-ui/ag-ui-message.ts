@@ -38,7 +38,7 @@ export function idOf(message: Message): string {
   return clientIdsOf(message).message ?? `${message.task}:${message.index}`
 }
 
-/** Of the call that a request makes. */
+/** The id of the call that a request makes. */
 export function callIdOf(request: Message): string {
   return clientIdsOf(request).call ?? idOf(request)
 }
@@ -118,10 +118,10 @@ export type ResultMessage = Extract<AgUiMessage, { role: 'tool' }>
 export function resultMessage(message: Message, content: ContentOf<'tool_response'>, request: Message | undefined): ResultMessage {
   const id = idOf(message)
   const { metadata } = shownMetadata(message)
-  const said = { ...metadata, ...(content.isError && { isError: true }) }
+  const shown = { ...metadata, ...(content.isError && { isError: true }) }
   return {
     ...{ id, role: 'tool', toolCallId: request ? callIdOf(request) : `${id}:call`, content: textOf(content.content) },
-    ...(Object.keys(said).length > 0 && { metadata: said }),
+    ...(Object.keys(shown).length > 0 && { metadata: shown }),
   }
 }
 

@@ -7,7 +7,7 @@ import { randomLog } from '../../../../../test/support/logs/random-log.ts'
 import { type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
 import { agUiMessages } from './ag-ui-message.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
-import type { AgUiChunk } from './message-teller.ts'
+import type { AgUiChunk } from './sent-messages.ts'
 
 const run: AgUiRun = {
   ...{ task, threadId: 't', runId: 'r', turnNumber: 1, known: new Set<string>(), answered: new Set<string>(), input: null, isBack: false },

@@ -5,7 +5,7 @@
  * gets a snapshot of the messages first, with what is open as far as it is, and the rest as it comes. A new attempt, a replaced message and a gap
  * come as a snapshot, too, because nothing else takes something back.
  *
- * The cursor of a run is a place in the log of its own task. The logs of its children need none: a client that resumes gets what they say as it is now.
+ * The cursor of a run is a place in the log of its own task. The logs of its children need none: a client that resumes gets their output as it is now.
  */
 import {
   type Cursor,
@@ -20,8 +20,8 @@ import {
 } from '@rivulet/protocol'
 import type { DialectStream, LoggedEvent, StreamOptions } from '../../stream/dialects/dialect.ts'
 import { type AgUiMessage, idOf, storedActivities } from './ag-ui-message.ts'
-import { type AgUiChunk, createMessageTeller } from './message-teller.ts'
 import { endOf, errorOf, interruptionOf } from './run-ending.ts'
+import { type AgUiChunk, createSentMessages } from './sent-messages.ts'
 import { createSharedState } from './shared-state.ts'
 import { createSubagents, taskIdOf } from './subagents.ts'
 import { createThread, type ThreadOptions } from './thread.ts'
@@ -40,33 +40,33 @@ export type AgUiRun = ThreadOptions & {
 
 export async function openAgUiStream(
   run: AgUiRun,
-  heard: AsyncIterable<LoggedEvent> | undefined,
+  received: AsyncIterable<LoggedEvent> | undefined,
   followChild?: StreamOptions['follow'],
 ): Promise<DialectStream<AgUiChunk>> {
   const { task, threadId } = run
   const thread = createThread(run)
-  const teller = createMessageTeller()
-  const subagents = createSubagents({ callOf: thread.callOf, follow: followChild, retold })
+  const sentMessages = createSentMessages()
+  const subagents = createSubagents({ callOf: thread.callOf, follow: followChild, resent })
   const sharedState = createSharedState()
   const known = new Set(run.known)
   /** Events of children that a client which resumes has. */
-  const heardChildren: EventOf<'child.started' | 'child.finished'>[] = []
+  const receivedChildren: EventOf<'child.started' | 'child.finished'>[] = []
   let phase: 'opened' | 'started' | 'ended' = 'opened'
   /** The last event, while the end of a child is on its way. */
   let ending: AgUiChunk | null = null
   /** Whether the client lacks something of other turns. */
   let isBehind = false
   /** Whether the client may have reasoning, which it keeps where a snapshot has none. */
-  let hasReasoning = run.isBack && heard === undefined
+  let hasReasoning = run.isBack && received === undefined
   /** Whether a client that resumes may have been cut inside the next event that it gets something of. */
-  let mayHavePart = heard !== undefined
-  if (heard) await resume(heard)
+  let mayHavePart = received !== undefined
+  if (received) await resume(received)
   return { take, hasEnded: () => phase === 'ended', isPlace: event => taskIdOf(event) === task }
 
   async function resume(events: AsyncIterable<LoggedEvent>): Promise<void> {
     for await (const { cursor, event } of events) {
       thread.apply(cursor, event)
-      if (event.type === 'child.started' || event.type === 'child.finished') heardChildren.push(event)
+      if (event.type === 'child.started' || event.type === 'child.finished') receivedChildren.push(event)
     }
     await thread.completePast()
   }
@@ -99,33 +99,33 @@ export async function openAgUiStream(
 
   function begin(cursor: Cursor, snapshot: Snapshot): AgUiChunk[] {
     thread.restore(cursor, snapshot)
-    const opening = phase === 'opened' ? start() : [...retold(), ...changedState(), ...subagents.begin(thread.turn()?.waits)]
+    const opening = phase === 'opened' ? start() : [...resent(), ...changedState(), ...subagents.begin(thread.turn()?.waits)]
     isBehind ||= thread.hasOtherTurns()
     return [...opening, ...endIfOver()]
   }
 
   function follow(cursor: Cursor, event: Event): AgUiChunk[] {
     if (event.type === 'turn.queued' || event.type === 'turn.started') thread.join(event.turn)
-    // What the client has, before what follows.
+    // The client gets what was there before, and then what follows.
     const opening = phase === 'opened' && thread.hasTurn() ? start() : []
     if (!thread.apply(cursor, event)) return opening
-    const chunks = [...changedState(), ...(thread.isFollowed(event.turn) ? tell(event) : note(event))]
+    const chunks = [...changedState(), ...(thread.isFollowed(event.turn) ? send(event) : note(event))]
     if (chunks.length > 0) mayHavePart = false
     return [...opening, ...chunks]
   }
 
-  function tell(event: Event): AgUiChunk[] {
+  function send(event: Event): AgUiChunk[] {
     switch (event.type) {
       case 'turn.started': {
         const inputs = thread.turnMessages().filter(({ author }) => author === 'user')
-        return isBehind || !teller.isBlank() || inputs.some(input => !known.has(idOf(input))) ? retold() : []
+        return isBehind || !sentMessages.isBlank() || inputs.some(input => !known.has(idOf(input))) ? resent() : []
       }
       case 'message.delta':
-        return teller.grow(event.index, event.delta, event.offset) ?? tellAt(event.index)
+        return sentMessages.grow(event.index, event.delta, event.offset) ?? sendAt(event.index)
       case 'message.replaced':
       case 'message.started':
       case 'message.finished':
-        return tellAt(event.index, event.type === 'message.replaced')
+        return sendAt(event.index, event.type === 'message.replaced')
       case 'custom':
         return [{ type: 'CUSTOM', name: event.name, value: event.data }]
       case 'turn.waiting':
@@ -134,7 +134,7 @@ export async function openAgUiStream(
         return end(endOf(ids(), thread.turn()))
       case 'child.started':
       case 'child.finished':
-        return subagents.tell(event)
+        return subagents.send(event)
       case 'turn.queued':
       case 'turn.resumed':
       case 'state.changed':
@@ -148,29 +148,29 @@ export async function openAgUiStream(
 
   /** The client gets what another turn says with the next snapshot. From here on it gets a turn that this one has joined. */
   function note(event: Event): AgUiChunk[] {
-    if (event.type === 'turn.joined' && thread.isOwn(event.turn)) return [...retold(), ...subagents.begin(thread.turn()?.waits)]
+    if (event.type === 'turn.joined' && thread.isOwn(event.turn)) return [...resent(), ...subagents.begin(thread.turn()?.waits)]
     const isAside = event.type === 'turn.queued' || event.type === 'state.changed' || event.type.startsWith('child.')
     if (!isAside) isBehind = true
     return []
   }
 
-  function tellAt(index: number, isReplaced = false): AgUiChunk[] {
+  function sendAt(index: number, isReplaced = false): AgUiChunk[] {
     const message = thread.messageAt(index)
     if (!message) return []
     known.add(idOf(message))
     hasReasoning ||= message.content.type === 'reasoning'
     if (subagents.isHeld()) return []
     // The client keeps the part it has of a reasoning that its snapshot does not have, so it gets another snapshot.
-    if (mayHavePart && message.content.type === 'reasoning') return retold()
+    if (mayHavePart && message.content.type === 'reasoning') return resent()
     // The client gets a message that does not only grow when it is closed, or at once if the agent has replaced it on purpose.
-    if (isReplaced && teller.replaces(message)) return retold()
-    return teller.tell(message, thread.turnMessages) ?? retold()
+    if (isReplaced && sentMessages.replaces(message)) return resent()
+    return sentMessages.send(message, thread.turnMessages) ?? resent()
   }
 
   function start(): AgUiChunk[] {
     phase = 'started'
     const started = [{ type: 'RUN_STARTED', ...ids(), protocolVersion: '1.0' }, ...changedState()]
-    for (const event of heardChildren) if (thread.isFollowed(event.turn)) subagents.hear(event)
+    for (const event of receivedChildren) if (thread.isFollowed(event.turn)) subagents.recall(event)
     subagents.note(thread.turn()?.waits)
     // The client may have something of children, of an earlier run of this turn.
     hasReasoning ||= subagents.hasAny()
@@ -179,19 +179,19 @@ export async function openAgUiStream(
     hasReasoning ||= messages.some(({ role }) => role === 'reasoning')
     const children = subagents.begin()
     subagents.hold()
-    const shown = needsAll ? retold() : teller.restart(thread.turnMessages())
+    const shown = needsAll ? resent() : sentMessages.restart(thread.turnMessages())
     return [...started, ...shown, ...children]
   }
 
   /** The state of the task, if the client does not have it. */
   function changedState(): AgUiChunk[] {
-    return phase === 'started' ? sharedState.tell(thread.agentState()) : []
+    return phase === 'started' ? sharedState.send(thread.agentState()) : []
   }
 
   /** Everything again, for a client that has something else. */
-  function retold(): AgUiChunk[] {
+  function resent(): AgUiChunk[] {
     if (subagents.isHeld()) return []
-    const closing = [...teller.close(), ...subagents.close()]
+    const closing = [...sentMessages.close(), ...subagents.close()]
     const messages = [...thread.messages(), ...subagents.messages()]
     hasReasoning ||= subagents.hasReasoning()
     const withReasoning = messages.some(({ role }) => role === 'reasoning')
@@ -204,7 +204,7 @@ export async function openAgUiStream(
     const all = { type: 'MESSAGES_SNAPSHOT', messages: shown, metadata }
     // A snapshot keeps the order of what the client has, so its input comes behind the others by a second one.
     const waiting = run.input && thread.isQueued() ? [{ ...all, messages: [...shown, run.input] }] : []
-    return [...closing, all, ...waiting, ...teller.restart(thread.turnMessages()), ...subagents.restart()]
+    return [...closing, all, ...waiting, ...sentMessages.restart(thread.turnMessages()), ...subagents.restart()]
   }
 
   function endIfOver(): AgUiChunk[] {
@@ -219,7 +219,7 @@ export async function openAgUiStream(
 
   /** AG-UI wants the messages before an interrupt. A client would lose the earlier ones by a part of them. Tools of the client are not an interrupt. */
   function messagesIfAsking(): AgUiChunk[] {
-    return thread.isWhole() && openQuestions().some(({ kind }) => kind !== 'tool') ? retold() : []
+    return thread.isWhole() && openQuestions().some(({ kind }) => kind !== 'tool') ? resent() : []
   }
 
   function openQuestions(): Wait[] {
@@ -230,7 +230,7 @@ export async function openAgUiStream(
     return status === 'open' && isAnsweredByRequest(kind) && !run.answered.has(id)
   }
 
-  /** The run ends once everything is here that its children have said. */
+  /** The run ends once everything is here that its children have sent. */
   function end(last: AgUiChunk): AgUiChunk[] {
     ending = last
     return endIfReady()
@@ -240,10 +240,10 @@ export async function openAgUiStream(
     return ending && !subagents.isAwaited() ? finish(ending) : []
   }
 
-  /** What is open is closed before the last event. */
+  /** Closes what is open before the last event. */
   function finish(last: AgUiChunk): AgUiChunk[] {
     phase = 'ended'
-    return [...teller.close(), ...subagents.close(), ...subagents.suspend(), last]
+    return [...sentMessages.close(), ...subagents.close(), ...subagents.suspend(), last]
   }
 
   function ids() {

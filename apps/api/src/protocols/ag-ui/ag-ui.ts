@@ -57,8 +57,8 @@ function agUiRoutes(scope: FastifyInstance, services: Services, events: EventStr
   serve(scope, contract.watchThread, async (request, reply) => {
     const { thread: threadId } = request.params
     const task = await requireThread(request)
-    const lastHeard = request.headers['last-event-id']
-    const cursor = lastHeard === undefined ? null : requireCursor(lastHeard)
+    const lastEventId = request.headers['last-event-id']
+    const cursor = lastEventId === undefined ? null : requireCursor(lastEventId)
     const viewer = { runId: null, turnNumber: null, known: null, answered: new Set<string>(), input: null }
     const dialect = agUiDialect({ ...viewer, task, threadId, isBack: cursor !== null, earlier: earlierOf(request, task) })
     return events.stream(task, reply, { cursor, isFollowing: true, dialect })
@@ -93,7 +93,7 @@ function agUiRoutes(scope: FastifyInstance, services: Services, events: EventStr
       return { task, turnNumber, known: null, answered, input: null }
     }
     const inputMetadata = { 'ag-ui': { run: input.runId, ...(last && { message: last.message.id }) } }
-    const said = last && (last.input.length > 1 ? last.input : last.input[0])
+    const content = last && (last.input.length > 1 ? last.input : last.input[0])
     const params = paramsOf(await requireAgent(db, tenant, agent), input)
     const history = task ? [] : historyOf(input, last !== null, config.limits)
     const body = {
@@ -104,9 +104,9 @@ function agUiRoutes(scope: FastifyInstance, services: Services, events: EventStr
     const accepted = await accept(
       request,
       reply,
-      task && said
-        ? { of: 'task', task, agent, input: said, inputMetadata, params, ifBusy: 'decline' }
-        : { of: 'new task', body: { ...body, ...(said && { input: said }) }, inputMetadata },
+      task && content
+        ? { of: 'task', task, agent, input: content, inputMetadata, params, ifBusy: 'decline' }
+        : { of: 'new task', body: { ...body, ...(content && { input: content }) }, inputMetadata },
     )
     return {
       task: accepted.task.id,

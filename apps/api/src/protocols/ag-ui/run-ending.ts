@@ -1,7 +1,7 @@
 /** The last event of a run: its outcome, its error, or what it waits for. */
 import { type FoldedTurn, hasEnded, outcomeOf, type Usage, type Wait } from '@rivulet/protocol'
 import { interruptOf } from './interrupts.ts'
-import type { AgUiChunk } from './message-teller.ts'
+import type { AgUiChunk } from './sent-messages.ts'
 
 type RunIds = { threadId: string; runId: string }
 

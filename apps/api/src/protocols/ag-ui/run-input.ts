@@ -33,7 +33,7 @@ export function lastInput({ messages }: RunInput): { message: AgUiMessage; input
   return { message: { id: last.id, role: 'user', content: data.content }, input: contentsOf(data.content) }
 }
 
-/** What the client's tools have returned since the agent spoke, by the id of the call. */
+/** The results of the client's tools since the agent's last message, by the id of the call. */
 export function toolResults({ messages }: RunInput): Map<string, string> {
   const start = messages.findLastIndex(({ role }) => role !== 'tool') + 1
   return new Map(messages.slice(start).flatMap(one => ('toolCallId' in one ? [[one.toolCallId, resultText(one.content)] as const] : [])))

@@ -2,7 +2,7 @@
 import { isObject, type Json, type State } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { AgUiChunk } from './message-teller.ts'
+import type { AgUiChunk } from './sent-messages.ts'
 import { createSharedState } from './shared-state.ts'
 
 /** Few names, so that values share some of them. */
@@ -23,7 +23,7 @@ test('a client that applies the events has the state of the task after each of t
       for (const [place, changing] of states.entries()) {
         // So that most patches are shorter than the whole.
         const value = { note: 'a note '.repeat(50), changing }
-        client = shared.tell(stateOf(place + 1, value)).reduce(read, client)
+        client = shared.send(stateOf(place + 1, value)).reduce(read, client)
         expect(client).toEqual(value)
       }
     }),
@@ -33,27 +33,27 @@ test('a client that applies the events has the state of the task after each of t
 test('the first event is a snapshot, a small change a patch, and what is not a change nothing', () => {
   const shared = createSharedState()
   const value = { city: 'Oslo', days: [1, 2, 3], note: 'A text that is longer than the change of another field' }
-  expect(shared.tell(null)).toEqual([])
-  expect(shared.tell(stateOf(1, value))).toEqual([{ type: 'STATE_SNAPSHOT', snapshot: value }])
-  expect(shared.tell(stateOf(2, { ...value, city: 'Rome' }))).toEqual([
+  expect(shared.send(null)).toEqual([])
+  expect(shared.send(stateOf(1, value))).toEqual([{ type: 'STATE_SNAPSHOT', snapshot: value }])
+  expect(shared.send(stateOf(2, { ...value, city: 'Rome' }))).toEqual([
     { type: 'STATE_DELTA', delta: [{ op: 'replace', path: '/city', value: 'Rome' }] },
   ])
-  expect(shared.tell(stateOf(3, { ...value, city: 'Rome' }))).toEqual([])
+  expect(shared.send(stateOf(3, { ...value, city: 'Rome' }))).toEqual([])
 })
 
 test('a task without a state leaves the client its own, and an attempt that set one takes it back', () => {
   const shared = createSharedState()
-  expect(shared.tell(stateOf(0, null))).toEqual([])
-  shared.tell(stateOf(1, { a: 1 }))
-  expect(shared.tell(stateOf(0, null))).toEqual([{ type: 'STATE_SNAPSHOT', snapshot: null }])
+  expect(shared.send(stateOf(0, null))).toEqual([])
+  shared.send(stateOf(1, { a: 1 }))
+  expect(shared.send(stateOf(0, null))).toEqual([{ type: 'STATE_SNAPSHOT', snapshot: null }])
 })
 
 test("a name that AG-UI's client does not patch comes in a snapshot", () => {
   const shared = createSharedState()
   const before = { note: 'A text that is longer than the change of another field' }
-  shared.tell(stateOf(1, before))
+  shared.send(stateOf(1, before))
   const after = JSON.parse(JSON.stringify(before).replace('{', '{"__proto__":1,'))
-  expect(shared.tell(stateOf(2, after))).toEqual([{ type: 'STATE_SNAPSHOT', snapshot: after }])
+  expect(shared.send(stateOf(2, after))).toEqual([{ type: 'STATE_SNAPSHOT', snapshot: after }])
 })
 
 function stateOf(version: number, value: Json): State {

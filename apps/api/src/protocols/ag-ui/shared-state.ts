@@ -5,16 +5,16 @@
  * because a snapshot would overwrite what the client has.
  */
 import { isObject, type Json, type State } from '@rivulet/protocol'
-import type { AgUiChunk } from './message-teller.ts'
+import type { AgUiChunk } from './sent-messages.ts'
 
 type Operation = { op: 'add' | 'replace'; path: string; value: Json } | { op: 'remove'; path: string }
 
 export function createSharedState() {
   let shown: State | null = null
-  return { tell }
+  return { send }
 
   /** @param state null while the log has not shown it */
-  function tell(state: State | null): AgUiChunk[] {
+  function send(state: State | null): AgUiChunk[] {
     if (state === null || state === shown || (shown === null && state.version === 0)) return []
     const before = shown
     shown = state
@@ -30,7 +30,7 @@ function isTaken({ path }: Operation): boolean {
   return !/\/(__proto__|constructor\/prototype)(\/|$)/.test(path)
 }
 
-/** What turns one value into the other. Objects are compared by their fields; anything else that differs is replaced. */
+/** The operations that turn one value into the other. Objects are compared by their fields; anything else that differs is replaced. */
 function patchOf(before: Json, after: Json, path: string): Operation[] {
   if (before === after) return []
   if (!isObject(before) || !isObject(after))

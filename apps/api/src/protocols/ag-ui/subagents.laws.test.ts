@@ -8,7 +8,7 @@ import { type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
 import type { DialectStream } from '../../stream/dialects/dialect.ts'
 import { agUiMessages } from './ag-ui-message.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
-import type { AgUiChunk } from './message-teller.ts'
+import type { AgUiChunk } from './sent-messages.ts'
 
 const child: TaskId = '0198c0de-0000-7000-8000-00000000000c'
 const waitId = '0198c0de-0000-7000-8000-00000000000d'

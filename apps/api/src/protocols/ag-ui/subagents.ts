@@ -1,5 +1,5 @@
 /**
- * The children of a turn, and theirs, as AG-UI's subagents: that they start and end, and what they say between, marked with `subagentRunId`.
+ * The children of a turn, and theirs, as AG-UI's subagents: that they start and end, and their output between, marked with `subagentRunId`.
  *
  * Each child has a log of its own, which the response follows beside that of the run. The logs are not in step: the log of the parent may have the end of a
  * child before the child's own words are here. So a subagent ends where its own log does, and a run that ends waits for those that its log knows to
@@ -18,7 +18,7 @@ import {
 } from '@rivulet/protocol'
 import type { StreamOptions } from '../../stream/dialects/dialect.ts'
 import { type AgUiMessage, agUiMessages } from './ag-ui-message.ts'
-import { type AgUiChunk, createMessageTeller } from './message-teller.ts'
+import { type AgUiChunk, createSentMessages } from './sent-messages.ts'
 import { createThread } from './thread.ts'
 
 type ChildEvent = EventOf<'child.started' | 'child.finished'>
@@ -32,22 +32,22 @@ export type SubagentsOptions = {
   /** Without it, subagents only start and end. */
   follow: StreamOptions['follow']
   /** A snapshot of all messages, where a client has something of a child that is no longer true. */
-  retold: () => AgUiChunk[]
+  resent: () => AgUiChunk[]
 }
 
-export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
+export function createSubagents({ callOf, follow, resent }: SubagentsOptions) {
   const known = new Map<TaskId, Subagent>()
   /** Whether the client may have reasoning of a child. */
   let hasReasoning = false
-  /** Whether the client gets nothing of messages, because a snapshot of them waits for what the children have said. */
+  /** Whether the client gets nothing of messages, because a snapshot of them waits for the output of the children. */
   let isHeld = false
   return {
-    hear,
+    recall,
     note,
     begin,
     hold,
     isHeld: () => isHeld,
-    tell,
+    send,
     take,
     close,
     messages,
@@ -59,7 +59,7 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
   }
 
   /** For a client that resumes: what it may have got in an earlier run. */
-  function hear(event: ChildEvent): void {
+  function recall(event: ChildEvent): void {
     if (event.type === 'child.started') add(event.child, event, null)
     else report(event)
   }
@@ -73,10 +73,10 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
     }
   }
 
-  /** The children that the client has not got in this run, as they are now, or, for a wait that has just come, with everything they say. */
+  /** The children that the client has not got in this run, as they are now, or, for a wait that has just come, with all their output. */
   function begin(waits: readonly Wait[] = [], parent: Subagent | null = null, from: 'log' | null = null): AgUiChunk[] {
     note(waits, parent)
-    return [...known.values()].flatMap(child => (child.told === 'no' ? startOf(child, from) : []))
+    return [...known.values()].flatMap(child => (child.phase === 'no' ? startOf(child, from) : []))
   }
 
   /** A client that comes back may have messages of these children, which would leave it by a snapshot without them. */
@@ -92,33 +92,33 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
   function release(): AgUiChunk[] {
     if (!isHeld || isLoading()) return []
     isHeld = false
-    return [...retold(), ...[...known.values()].flatMap(endIfOver)]
+    return [...resent(), ...[...known.values()].flatMap(endIfOver)]
   }
 
   /** An event of the log of the run, or of the log of a child. */
-  function tell(event: ChildEvent, parent: Subagent | null = null): AgUiChunk[] {
+  function send(event: ChildEvent, parent: Subagent | null = null): AgUiChunk[] {
     if (event.type === 'child.finished') return endIfOver(report(event))
     const child = add(event.child, event, parent)
-    return child.told === 'no' ? startOf(child, 'log') : []
+    return child.phase === 'no' ? startOf(child, 'log') : []
   }
 
   /** An event of the log of a child. */
   function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): AgUiChunk[] {
     const child = known.get(taskIdOf(event))
-    if (child?.told !== 'started') return []
+    if (child?.phase !== 'started') return []
     switch (event.type) {
       case 'deleted':
         child.isFollowed = false
         child.isLoading = false
         return [...endIfOver(child), ...release()]
       case 'snapshot': {
-        const isNew = child.teller.isBlank()
+        const isNew = child.sentMessages.isBlank()
         child.isLoading = false
         child.thread.restore(cursor, event)
         const turn = child.thread.turn()
         // It has had so many turns since that its first is not in the snapshot.
         if (!turn) child.isFollowed = false
-        const words = isNew ? child.said().flatMap(message => tellMessage(child, message.index)) : retold()
+        const words = isNew ? child.output().flatMap(message => sendMessage(child, message.index)) : resent()
         return [...words, ...begin(turn?.waits, child), ...endIfOver(child), ...release()]
       }
       case 'caught_up':
@@ -128,27 +128,27 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
         return []
       default:
         // Only the first turn of a child is for its parent.
-        return event.turn === 1 && child.thread.apply(cursor, event) ? tellOf(child, event) : []
+        return event.turn === 1 && child.thread.apply(cursor, event) ? chunksOf(child, event) : []
     }
   }
 
-  function tellOf(child: Subagent, event: Event): AgUiChunk[] {
+  function chunksOf(child: Subagent, event: Event): AgUiChunk[] {
     switch (event.type) {
       case 'turn.started':
-        return child.teller.isBlank() ? [] : retold()
+        return child.sentMessages.isBlank() ? [] : resent()
       case 'message.delta': {
-        const growth = isHeld ? null : child.teller.grow(event.index, event.delta, event.offset)
-        return growth ? growth.map(child.mark) : tellMessage(child, event.index)
+        const growth = isHeld ? null : child.sentMessages.grow(event.index, event.delta, event.offset)
+        return growth ? growth.map(child.mark) : sendMessage(child, event.index)
       }
       case 'message.started':
       case 'message.replaced':
       case 'message.finished':
-        return tellMessage(child, event.index, event.type === 'message.replaced')
+        return sendMessage(child, event.index, event.type === 'message.replaced')
       case 'custom':
         return [child.mark({ type: 'CUSTOM', name: event.name, value: event.data })]
       case 'child.started':
       case 'child.finished':
-        return tell(event, child)
+        return send(event, child)
       case 'turn.finished':
       case 'turn.discarded':
         return endIfOver(child)
@@ -164,45 +164,45 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
     }
   }
 
-  function tellMessage({ thread, teller, mark }: Subagent, index: number, isReplaced = false): AgUiChunk[] {
+  function sendMessage({ thread, sentMessages, mark }: Subagent, index: number, isReplaced = false): AgUiChunk[] {
     const message = thread.messageAt(index)
     if (!message || message.author === 'user') return []
     hasReasoning ||= message.content.type === 'reasoning'
     if (isHeld) return []
-    if (isReplaced && teller.replaces(message)) return retold()
-    return teller.tell(message, thread.turnMessages)?.map(mark) ?? retold()
+    if (isReplaced && sentMessages.replaces(message)) return resent()
+    return sentMessages.send(message, thread.turnMessages)?.map(mark) ?? resent()
   }
 
-  /** What the client has of children, for a snapshot of all messages. */
+  /** The messages of children that the client has, for a snapshot of all messages. */
   function messages(): AgUiMessage[] {
-    return active().flatMap(child => agUiMessages(child.said()).map(message => child.mark(message)))
+    return active().flatMap(child => agUiMessages(child.output()).map(message => child.mark(message)))
   }
 
   /** Closes what is open, before a snapshot or an end. */
   function close(): AgUiChunk[] {
-    return active().flatMap(({ teller, mark }) => teller.close().map(mark))
+    return active().flatMap(({ sentMessages, mark }) => sentMessages.close().map(mark))
   }
 
   function restart(): AgUiChunk[] {
-    return active().flatMap(({ teller, mark, said }) => teller.restart(said()).map(mark))
+    return active().flatMap(({ sentMessages, mark, output }) => sentMessages.restart(output()).map(mark))
   }
 
   /** Whether a child has ended whose end is not here yet. */
   function isAwaited(): boolean {
-    return isHeld || [...known.values()].some(({ told, reported }) => told === 'started' && reported !== null)
+    return isHeld || [...known.values()].some(({ phase, reported }) => phase === 'started' && reported !== null)
   }
 
   /** Before a run ends: children that go on without it. */
   function suspend(): AgUiChunk[] {
     return active().flatMap(child => {
-      if (child.told !== 'started') return []
-      child.told = 'ended'
+      if (child.phase !== 'started') return []
+      child.phase = 'ended'
       return [{ type: 'SUBAGENT_FINISHED', subagentRunId: child.id, outcome: { type: 'suspended' } }]
     })
   }
 
   function active(): Subagent[] {
-    return [...known.values()].filter(({ told }) => told !== 'no')
+    return [...known.values()].filter(({ phase }) => phase !== 'no')
   }
 
   function add(id: TaskId, about: About, parent: Subagent | null): Subagent {
@@ -217,10 +217,10 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
     return child
   }
 
-  /** @param from `log`: with everything that it has said; null: as it is now */
+  /** @param from `log`: with all its output; null: as it is now */
   function startOf(child: Subagent, from: 'log' | null): AgUiChunk[] {
     const { id, about, parent } = child
-    child.told = 'started'
+    child.phase = 'started'
     child.isFollowed = follow !== undefined
     child.isLoading = child.isFollowed && from === null
     follow?.(id, from)
@@ -232,28 +232,28 @@ export function createSubagents({ callOf, follow, retold }: SubagentsOptions) {
 
   /** A child ends with its own log; one whose log is not followed, when the log of its parent has its end. */
   function endIfOver(child: Subagent | undefined): AgUiChunk[] {
-    if (child?.told !== 'started' || isHeld) return []
+    if (child?.phase !== 'started' || isHeld) return []
     const turn = child.thread.turn()
     const status = turn && hasEnded(turn.status) ? outcomeOf(turn.status) : child.isFollowed ? null : child.reported
     if (status === null) return []
-    child.told = 'ended'
-    return [...child.teller.close().map(child.mark), endOf(child.id, status)]
+    child.phase = 'ended'
+    return [...child.sentMessages.close().map(child.mark), endOf(child.id, status)]
   }
 }
 
-/** One child. `told`: what the client has of it in this run. `reported`: its outcome in the log of its parent. */
+/** One child. `phase`: what the client has of it in this run. `reported`: its outcome in the log of its parent. */
 function createSubagent(id: TaskId, about: About, parent: { id: TaskId; thread: ReturnType<typeof createThread> } | null) {
   const thread = createThread({ task: id, runId: null, turnNumber: 1, earlier: async () => [] })
   return {
-    ...{ id, about, parent, thread, teller: createMessageTeller() },
-    told: 'no' as 'no' | 'started' | 'ended',
+    ...{ id, about, parent, thread, sentMessages: createSentMessages() },
+    phase: 'no' as 'no' | 'started' | 'ended',
     reported: null as Outcome | null,
     /** False for a child whose task was removed, or is not for this caller. */
     isFollowed: false,
-    /** Whether what it has said is on its way. */
+    /** Whether its output is on its way. */
     isLoading: false,
     /** Without its input, which its parent wrote. */
-    said: () => thread.turnMessages().filter(({ author }) => author !== 'user'),
+    output: () => thread.turnMessages().filter(({ author }) => author !== 'user'),
     mark: <Marked extends object>(chunk: Marked): Marked => ({ ...chunk, subagentRunId: id }),
   }
 }

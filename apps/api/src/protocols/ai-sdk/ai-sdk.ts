@@ -8,8 +8,8 @@ export const aiSdk: Dialect<UiChunk> = {
   name: 'ai-sdk',
   scope: 'turn',
   headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
-  open: async ({ task, turnNumber, heard, isContinued }) =>
-    createAiSdkStream({ task, turnNumber, isContinued, past: heard && (await recallPast(turnNumber, heard)) }),
+  open: async ({ task, turnNumber, received, isContinued }) =>
+    createAiSdkStream({ task, turnNumber, isContinued, past: received && (await recallPast(turnNumber, received)) }),
   encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
   ending: 'data: [DONE]\n\n',
 }

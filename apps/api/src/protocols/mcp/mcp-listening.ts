@@ -17,7 +17,7 @@ import { questionsIn } from '../../stream/task-view.ts'
 import { resultOf } from '../json-rpc.ts'
 import { noticeOf } from './mcp-task.ts'
 
-/** What a client listens to. */
+/** The tasks that a client listens to. */
 export type Subscription = {
   rpc: RpcRequest
   turns: readonly TurnRow[]
@@ -52,7 +52,7 @@ export function createListening({ hub, metrics, writers }: Pick<Services, 'hub' 
       }
 
       async function follow({ id, task, number }: TurnRow): Promise<void> {
-        let told: string | null = null
+        let sentNotice: string | null = null
         let idle = 0
         for (;;) {
           const feed = await untilAborted(hub.open(tenant, task), signal)
@@ -61,10 +61,10 @@ export function createListening({ hub, metrics, writers }: Pick<Services, 'hub' 
           if (!found) return
           const turn = toTurn(found.turn)
           const now = noticeOf(turn)
-          idle = now === told ? idle + 1 : 0
-          if (now !== told) await notify('notifications/tasks', found.task)
+          idle = now === sentNotice ? idle + 1 : 0
+          if (now !== sentNotice) await notify('notifications/tasks', found.task)
           if (hasEnded(turn.status)) return
-          told = now
+          sentNotice = now
           const outcome = await hub.untilEnded(feed, number, signal, questionsIn(turn.waits))
           if (outcome === 'left' || outcome === 'deleted') return
           // The feed may be behind the rows.

@@ -1,5 +1,5 @@
 /**
- * Sessions of older clients. The server keeps none: an id only tells the calls of one client from those of another, so that a client can cancel its call by the id
+ * Sessions of older clients. The server keeps none: an id only separates the calls of one client from those of another, so that a client can cancel its call by the id
  * of the request. The call is kept under an Idempotency-Key that is made of both, so any API finds its turn.
  */
 import type { RpcRequest } from '@rivulet/contract/json-rpc'

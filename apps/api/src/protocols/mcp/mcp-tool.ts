@@ -21,13 +21,13 @@ type Link = { type: 'resource_link'; uri: string; name: string; mimeType: string
 export type ToolResult = { content: Block[]; structuredContent?: JsonObject; isError?: true }
 
 export function toolResult({ status, error }: Pick<Turn, 'status' | 'error'>, messages: readonly Message[]): ToolResult {
-  const said = messages.filter(({ author }) => author === 'agent').flatMap(({ content }) => blocksOf(content))
+  const blocks = messages.filter(({ author }) => author === 'agent').flatMap(({ content }) => blocksOf(content))
   if (status !== 'completed') {
     const reason = error?.message ?? `The turn was ${status}`
-    return { content: [...said, { type: 'text', text: reason }], isError: true }
+    return { content: [...blocks, { type: 'text', text: reason }], isError: true }
   }
   const data = messages.flatMap(({ content }) => (content.type === 'data' && isObject(content.data) ? [content.data] : [])).at(-1)
-  return { content: said, ...(data && { structuredContent: data }) }
+  return { content: blocks, ...(data && { structuredContent: data }) }
 }
 
 /** For a client that cannot ask its user: the call returns, because the turn may wait for days. */
@@ -64,7 +64,7 @@ function blocksOf(content: Content): Block[] {
   }
 }
 
-/** What the turn asks its caller for, by the id of the wait. */
+/** The questions of the turn to its caller, by the id of the wait. */
 export function inputRequests(waits: readonly Wait[]): Record<string, object> {
   const open = waits.filter(({ kind, status }) => status === 'open' && isAnsweredByRequest(kind))
   return Object.fromEntries(open.map(wait => [wait.id, { method: 'elicitation/create', params: elicitationOf(wait) }]))

@@ -1,4 +1,4 @@
-/** What a request of OpenAI's APIs asks of an agent: which one, with which params, and what no agent does. */
+/** The agent and the params that a request of OpenAI's APIs names, and the requests that no agent can serve. */
 
 import type { AgentSettings } from '@rivulet/contract/internal'
 import type { ChatCompletion, CreateResponse } from '@rivulet/contract/openai'

@@ -72,13 +72,13 @@ export function messagesOfItems(items: readonly WholeItem[], limits: Limits): Me
   const names = new Map(items.flatMap(item => ('call_id' in item && 'name' in item ? [[item.call_id, item.name] as const] : [])))
   return items.map((item, place): MessageGroup => {
     const path = `input/${place}`
-    if ('role' in item) return said(roles[item.role], item.content, path)
+    if ('role' in item) return historyMessages(roles[item.role], item.content, path)
     switch (item.type) {
       case 'function_call':
         return [{ author: 'agent', content: toolRequest(item.call_id, item.name, argumentsOf(item.arguments, path, limits)) }]
       case 'function_call_output':
         return [{ author: 'agent', content: toolResponse(item.call_id, names.get(item.call_id) ?? '', outputOf(item.output)) }]
-      // What was approved is in the call.
+      // The call has the arguments that were approved.
       case 'mcp_approval_request':
       case 'mcp_approval_response':
         return []
@@ -118,7 +118,7 @@ export function messagesOfChat(messages: readonly ChatMessage[], limits: Limits)
     const requests = (message.tool_calls ?? []).map(({ id, function: { name, arguments: given } }): HistoryMessage => {
       return { author: 'agent', content: toolRequest(id, name, argumentsOf(given, path, limits)) }
     })
-    return [...(message.content ? said(roles[message.role], message.content, path) : []), ...requests]
+    return [...(message.content ? historyMessages(roles[message.role], message.content, path) : []), ...requests]
   })
 }
 
@@ -129,7 +129,7 @@ export function outputOf(content: z.output<typeof contentSchema>): Json {
   return texts.length === content.length ? texts.join('\n\n') : JSON.parse(JSON.stringify(content))
 }
 
-function said(author: HistoryMessage['author'], content: z.output<typeof contentSchema>, path: string): HistoryMessage[] {
+function historyMessages(author: HistoryMessage['author'], content: z.output<typeof contentSchema>, path: string): HistoryMessage[] {
   return contentsOf(content, path).map(one => ({ author, content: one }))
 }
 

@@ -38,8 +38,8 @@ function opening(turn: Turn, own: readonly Message[], next: number): Event[] {
   const { status, input: content, inputs: contents, omitted, queuedAt, startedAt } = turn
   const isStarted = startedAt !== undefined && status !== 'queued'
   if (!isStarted) {
-    const told = { ...(content && { input: content }), ...(contents && { inputs: contents }), ...(omitted && { omitted }) }
-    return [{ type: 'turn.queued', ...stampOf(turn), attempt: 0, at: Date.parse(queuedAt), ...told }]
+    const input = { ...(content && { input: content }), ...(contents && { inputs: contents }), ...(omitted && { omitted }) }
+    return [{ type: 'turn.queued', ...stampOf(turn), attempt: 0, at: Date.parse(queuedAt), ...input }]
   }
   const inputs = inputsOf(own)
   const firstIndex = (own[0]?.index ?? next) + inputs.length
@@ -62,7 +62,7 @@ function growing(message: Message): Event[] {
   return [started, ...grown, ...rest]
 }
 
-/** What a message starts with, and the deltas that lead from there to its content. */
+/** The content that a message starts with, and the deltas that lead from there to its content. */
 function split(content: Content): [Content, Delta[]] {
   switch (content.type) {
     case 'text':

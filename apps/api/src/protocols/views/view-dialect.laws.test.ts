@@ -107,7 +107,7 @@ describe.each(Object.keys(readers) as ViewFormat[])('%s', format => {
 })
 
 function open(dialect: Dialect, past: Entry[] = []): Promise<DialectStream> {
-  return dialect.open({ task, heard: past.length > 0 ? replay(past) : undefined })
+  return dialect.open({ task, received: past.length > 0 ? replay(past) : undefined })
 }
 
 function parse(text: string): Sent {

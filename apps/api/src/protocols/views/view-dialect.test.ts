@@ -40,7 +40,7 @@ test('a gap in the second turn does not repeat the first', async () => {
     ...attempt({ turnNumber: 2, attempt: 1, words: 'two' }),
   ]
   const log = events.map((event, at) => ({ cursor: `1-${at + 1}` as const, event }))
-  const stream = await dialect.open({ task, heard: replay(log.slice(0, 6)) })
+  const stream = await dialect.open({ task, received: replay(log.slice(0, 6)) })
   const chunks = stream.take('1-9', snapshotOf(log, 'slow'))
   expect(chunks.map(({ data }) => data)).toEqual([
     { task, turn: 2, attempt: 1 },

@@ -1,7 +1,7 @@
 /**
  * A view of `@rivulet/views` as a dialect: the events of a whole task, each chunk as an SSE event without a name.
  *
- * What a view has no event for is an SSE event with a name: `turn`, `token` and `end`. `turn` comes before the chunks of a turn. It comes again
+ * Anything that a view has no event for is an SSE event with a name: `turn`, `token` and `end`. `turn` comes before the chunks of a turn. It comes again
  * when the turn is streamed again from its beginning, because a new attempt has begun or events are lost: the client drops what it has of that
  * turn. The id of a chunk that is not the last of its event ends with a plus; a client that resumes there gets the turn again.
  */
@@ -29,12 +29,12 @@ export function viewDialect(name: StreamFormat, createView: CreateView): Dialect
   }
 }
 
-async function openView(createView: CreateView, { heard }: StreamOptions): Promise<DialectStream<ViewChunk>> {
+async function openView(createView: CreateView, { received }: StreamOptions): Promise<DialectStream<ViewChunk>> {
   const view = createView()
   const begun = new Set<number>()
   const finished = new Set<number>()
   let isOver = false
-  for await (const { event } of heard ?? []) follow(event)
+  for await (const { event } of received ?? []) follow(event)
   return { take, hasEnded: () => isOver }
 
   function take(...[, event]: Parameters<DialectStream['take']>): ViewChunk[] {

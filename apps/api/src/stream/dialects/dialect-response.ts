@@ -24,7 +24,7 @@ export function respondIn(
   response: SseResponse,
   onError: (error: unknown) => void,
 ): DialectResponse {
-  /** What the socket had no room for, as the viewer wrote it, because an event may be many times as long in the dialect. */
+  /** Frames for which the socket had no room, as the viewer wrote them, because an event may be many times as long in the dialect. */
   let waiting: readonly Waiting[] = []
   let isLeaving = false
   return { write, end, destroy: () => response.destroy(), drained }

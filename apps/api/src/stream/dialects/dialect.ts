@@ -13,7 +13,7 @@ export type Dialect<Chunk extends object = object> = {
   readonly name: string
   /** Whether a stream takes the events of children. */
   readonly hasChildren?: true
-  /** What one response covers. `turn`: the response ends with its turn, by `ending`. `task`: it ends with the task, and may follow the task beyond. */
+  /** The scope of one response. `turn`: the response ends with its turn, by `ending`. `task`: it ends with the task, and may follow the task beyond. */
   readonly scope: 'turn' | 'task'
   /** Headers of the response, beside those of every event stream. */
   readonly headers: Readonly<Record<string, string>>
@@ -34,7 +34,7 @@ export type StreamOptions = {
   /** The turn to stream, for a dialect whose scope is a turn. Default: the dialect chooses. */
   turnNumber?: number | undefined
   /** For a client that resumes: the events of the log up to its cursor. Without it, the client has nothing, or a snapshot comes first. */
-  heard?: AsyncIterable<LoggedEvent> | undefined
+  received?: AsyncIterable<LoggedEvent> | undefined
   /** The client has the turn up to what it waited for, and has just responded to that. */
   isContinued?: boolean | undefined
   /**

@@ -11,7 +11,7 @@ export function openStream(
   { begin, ...wanted }: Pick<StreamOptions, 'task' | 'turnNumber' | 'isContinued' | 'follow'> & { begin: ViewerStart },
 ): Promise<DialectStream> {
   const isBack = begin.kind === 'after' && begin.cursor !== origin
-  return dialect.open({ ...wanted, heard: isBack ? eventsUpTo(log, wanted.task, begin.cursor) : undefined })
+  return dialect.open({ ...wanted, received: isBack ? eventsUpTo(log, wanted.task, begin.cursor) : undefined })
 }
 
 /**

@@ -11,7 +11,7 @@ import { type Frame, type FrameType, type Piece, pieceOf } from '../sse-frame.ts
 import { emptyChunk, Shared, type SseResponse } from '../sse-response.ts'
 import { SseWriter } from '../sse-writer.ts'
 
-/** What is handed to the socket at a time. */
+/** The most that is handed to the socket at a time. */
 const writeBytes = 64 * 1024
 
 export type ManyResponse = Pick<Watching, 'drained' | 'gone' | 'leave'> & {

@@ -9,7 +9,7 @@ import type { ViewerStart } from './viewer.ts'
 
 export type StreamRequest = {
   /**
-   * What it has heard last; null for a viewer that has heard nothing, and gets a snapshot. `log`: it has heard nothing either, and gets what the log has
+   * The last event that it has; null for a viewer that has nothing, and gets a snapshot. `log`: it has nothing either, and gets the events of the log
    * after its first entry, if there is a log.
    */
   cursor: Cursor | 'log' | null
@@ -19,7 +19,7 @@ export type StreamRequest = {
   isFollowing: boolean
 }
 
-/** Null when it has heard everything there will be. */
+/** Null when it has everything there will be. */
 export async function findPlace(
   hub: Pick<Hub, 'open'>,
   log: LogReader,

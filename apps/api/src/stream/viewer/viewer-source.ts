@@ -1,4 +1,4 @@
-/** What a viewer is sent next, and the only changes of it: a closed set, so that no path of a viewer can skip a snapshot that is due. */
+/** The source of a viewer's next events, and the only changes of it: a closed set, so that no path of a viewer can skip a snapshot that is due. */
 import type { SnapshotReason } from '@rivulet/protocol'
 
 export type ViewerSource =

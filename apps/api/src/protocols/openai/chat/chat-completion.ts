@@ -39,7 +39,7 @@ export function openAiChat(head: ResponseHead, options: ChatOptions): Dialect<Ch
     name: 'openai-chat',
     scope: 'turn',
     headers: {},
-    open: ({ heard }) => openChatStream(head, options, heard),
+    open: ({ received }) => openChatStream(head, options, received),
     encode: (chunk, cursor, isLast) => `data: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
     ending: 'data: [DONE]\n\n',
   }

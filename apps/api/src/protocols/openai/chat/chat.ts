@@ -23,7 +23,7 @@ import { headOf, type ResponseHead } from '../responses/response-object.ts'
 import { firstSegment, segmentOf } from '../responses/segment.ts'
 import { chatCompletion, isCalling, openAiChat } from './chat-completion.ts'
 
-/** What a request has begun. `dispatch` sends the turn to the workers. */
+/** The turn that a request has begun. `dispatch` sends the turn to the workers. */
 type Begun = { head: ResponseHead; dispatch: () => void }
 
 export function chatRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {

@@ -1,12 +1,12 @@
-/** What a response was created with, as OpenAI's input items: the input of its turn, or the responses to what the one before it asked for. */
+/** The input of a response as OpenAI's input items: the input of its turn, or the responses to what the one before it asked for. */
 import type { Message, Turn, Wait } from '@rivulet/protocol'
 import { questionItem } from './output-item.ts'
 import { questionsBefore } from './question-responses.ts'
 
 export function inputItemsOf(turn: Turn, segment: number, messages: readonly Message[]): { id: string }[] {
   if (segment > 1) return questionsBefore(turn, segment).flatMap(answerItem)
-  const said = messages.filter(({ author }) => author === 'user')
-  return said.length > 0 ? said.map(inputItem) : queuedInput(turn)
+  const inputs = messages.filter(({ author }) => author === 'user')
+  return inputs.length > 0 ? inputs.map(inputItem) : queuedInput(turn)
 }
 
 export function answerItem(wait: Wait): { id: string }[] {
@@ -17,8 +17,8 @@ export function answerItem(wait: Wait): { id: string }[] {
     const output = JSON.stringify(answer.content ?? { action: answer.action })
     return [{ id: `fco_${wait.id}`, type: 'function_call_output', call_id: asked.call_id, output } as { id: string }]
   }
-  const said = { approval_request_id: asked.id, approve: answer.action !== 'decline', reason: answer.comment ?? null }
-  return [{ id: `mcpar_${wait.id}`, type: 'mcp_approval_response', ...said } as { id: string }]
+  const response = { approval_request_id: asked.id, approve: answer.action !== 'decline', reason: answer.comment ?? null }
+  return [{ id: `mcpar_${wait.id}`, type: 'mcp_approval_response', ...response } as { id: string }]
 }
 
 export function inputItem({ task, index, content, author }: Message) {
@@ -26,7 +26,7 @@ export function inputItem({ task, index, content, author }: Message) {
   return { id: `msg_${task}.${index}.0`, type: 'message', role, status: 'completed', content: [partOf(content)] }
 }
 
-/** Of a turn that has not started: its input is not a message yet. */
+/** The input of a turn that has not started is not a message yet. */
 function queuedInput({ id, input }: Turn) {
   return input ? [{ id: `msg_${id}`, type: 'message', role: 'user', status: 'completed', content: [partOf(input)] }] : []
 }

@@ -18,7 +18,7 @@ export function openAiResponses({ head, after, read, hidesRetries }: OpenAiRespo
     name: 'openai-responses',
     scope: 'turn',
     headers: {},
-    open: ({ heard }) => openResponseStream({ head, after, heard, hidesRetries }),
+    open: ({ received }) => openResponseStream({ head, after, received, hidesRetries }),
     encode: (chunk, cursor, isLast) => `event: ${chunk.type}\ndata: ${JSON.stringify(chunk)}${isLast ? idLine(cursor) : frameEnd}`,
     ending: '',
     async stored() {

@@ -46,12 +46,12 @@ export type ImageItem = { id: string; type: 'image_generation_call'; status: Ite
 
 export type Item = TextItem | ReasoningItem | CallItem | ImageItem
 
-/** What a turn asks for: an approval, or a call that the client runs or that a person responds to. */
+/** A question of a turn: an approval, or a call that the client runs or that a person responds to. */
 export type QuestionItem =
   | { id: string; type: 'mcp_approval_request'; server_label: typeof serverLabel; name: string; arguments: string }
   | { id: string; type: 'function_call'; call_id: string; name: string; arguments: string; status: 'completed' }
 
-/** What an item is made of: a message, and for a call the message that responds to it. */
+/** The source of an item: a message, and for a call the message that responds to it. */
 export type ItemSource = { message: Message; response?: Message | undefined }
 
 /** The items of a segment, in the order of its messages. `isOver`: nothing follows, so a call without a response stays without one. */
@@ -125,7 +125,7 @@ function formatQuestionId({ task, wait }: QuestionId): string {
   return `${task}.${wait}`
 }
 
-/** Of the `approval_request_id` or the `call_id` of a response; null where it is not one of ours. */
+/** Parses the `approval_request_id` or the `call_id` of a response; null for an id that is not ours. */
 export function parseQuestionId(text: string): QuestionId | null {
   const [, task = '', wait = ''] = /^(?:mcpr|call)_([^.]{36})\.([^.]{36})$/.exec(text) ?? []
   const [known, asked] = [taskIdSchema.safeParse(task), waitIdSchema.safeParse(wait)]

@@ -37,7 +37,7 @@ function answerIn(item: InputItem, limits: Limits): QuestionAnswer | null {
   return asked && { ...asked, of: 'call', payload: jsonOf(outputOf(item.output), 'input', limits) }
 }
 
-/** Of a chat whose last messages are results of our calls. The id of a call names its task, so the messages before do not matter. */
+/** For a chat whose last messages are results of our calls. The id of a call names its task, so the messages before do not matter. */
 export function answersInChat(messages: readonly ChatMessage[], limits: Limits): QuestionAnswer[] | null {
   const first = messages.findLastIndex(message => message.role !== 'tool') + 1
   const answers = messages.slice(first).flatMap((message): QuestionAnswer[] => {

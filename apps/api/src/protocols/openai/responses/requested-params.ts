@@ -1,5 +1,5 @@
 /**
- * What a request asks of its agent beyond an input: tools of the caller, the choice of one of them, and a format of the output.
+ * The params that a request has for its agent beside an input: tools of the caller, the choice of one of them, and a format of the output.
  *
  * An agent gets them as params if it has announced that it accepts them. For any other agent the request is rejected, so that nothing is silently
  * done otherwise.

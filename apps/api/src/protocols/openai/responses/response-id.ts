@@ -19,7 +19,7 @@ export function parseResponseId(text: string): ResponseId | null {
   return data === undefined ? null : { task: data, turnNumber: Number(turn), segment: Number(segment) }
 }
 
-/** Of 53 bits: one for a gap, 22 for the epoch, 21 for the entry, 9 for the chunk. A turn has at most 16 MiB, which is fewer entries than that. */
+/** The 53 bits of a number: one for a gap, 22 for the epoch, 21 for the entry, 9 for the chunk. A turn has at most 16 MiB, which is fewer entries than that. */
 const chunkRange = 2 ** 9
 const entryRange = 2 ** 21
 const epochRange = 2 ** 22

@@ -38,11 +38,11 @@ type OpenAiUsage = {
   total_tokens: number
 }
 
-/** What stays the same while the turn runs. */
+/** The fields that stay the same while the turn runs. */
 export type ResponseHead = Pick<Task, 'agent' | 'metadata'> &
   Pick<Turn, 'task' | 'number' | 'queuedAt'> & { params: Json; segment: Segment }
 
-/** What of a turn changes. */
+/** The fields of a turn that change. */
 export type TurnState = Pick<Turn, 'status' | 'stopReason' | 'usage' | 'error' | 'finishedAt'>
 
 export function headOf({ agent, metadata, params }: Task, turn: Turn, segment: Segment): ResponseHead {
@@ -85,12 +85,12 @@ export function storedResponse(head: ResponseHead, turn: Turn, messages: readonl
 
 /** A response that asks for something is complete: what follows the answer is another one. */
 export function askingResponse(head: ResponseHead, questions: readonly Question[], messages: readonly Message[]): OpenAiResponse {
-  const said = outputOf(messages, { from: head.segment.from, to: endOf(questions) }, true)
+  const items = outputOf(messages, { from: head.segment.from, to: endOf(questions) }, true)
   const finishedAt = questions[0]?.createdAt
-  return responseOf(head, { status: 'completed', ...(finishedAt && { finishedAt }) }, [...said, ...questions.map(questionItem)])
+  return responseOf(head, { status: 'completed', ...(finishedAt && { finishedAt }) }, [...items, ...questions.map(questionItem)])
 }
 
-/** Of an earlier turn, the first segment stands for all. */
+/** The first segment of an earlier turn stands for all of it. */
 function previousOf({ task, number, segment: { previous } }: ResponseHead): string | null {
   if (previous !== null) return formatResponseId({ task, turnNumber: number, segment: previous })
   return number > 1 ? formatResponseId({ task, turnNumber: number - 1, segment: 1 }) : null

@@ -106,7 +106,7 @@ test.each([false, true])('resumed after any chunk, exactly the chunks after it c
       const { cursor, isAfterGap } = placeOfNumber(after)
       expect(isAfterGap).toBe(false)
       const place = log.findIndex(entry => entry.cursor === cursor) + 1
-      const stream = await openResponseStream({ head, after, hidesRetries, heard: replay(log.slice(0, place)) })
+      const stream = await openResponseStream({ head, after, hidesRetries, received: replay(log.slice(0, place)) })
       const rest = [...stream.take(cursor, { type: 'caught_up', task }), ...take(stream, log.slice(place))]
       expect(rest).toEqual(whole.slice(cut))
       expect(stream.hasEnded()).toBe(true)

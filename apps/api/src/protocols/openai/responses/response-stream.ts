@@ -32,14 +32,14 @@ export type ResponseStreamOptions = {
   head: ResponseHead
   /** The number of the last chunk that the client has; null for a client that has nothing. */
   after: number | null
-  heard?: AsyncIterable<LoggedEvent> | undefined
+  received?: AsyncIterable<LoggedEvent> | undefined
   /** For a client that joins the deltas of all items. */
   hidesRetries?: boolean | undefined
 }
 
-export async function openResponseStream({ heard, ...options }: ResponseStreamOptions): Promise<DialectStream<ResponseChunk>> {
-  const stream = new ResponseStream(options, options.after === null || heard !== undefined)
-  for await (const { cursor, event } of heard ?? []) stream.replay(cursor, event)
+export async function openResponseStream({ received, ...options }: ResponseStreamOptions): Promise<DialectStream<ResponseChunk>> {
+  const stream = new ResponseStream(options, options.after === null || received !== undefined)
+  for await (const { cursor, event } of received ?? []) stream.replay(cursor, event)
   return stream
 }
 

@@ -32,7 +32,7 @@ import { maxSequenceNumber, parseResponseId, placeOfNumber, type ResponseId } fr
 import { headOf, type OpenAiResponse, type ResponseHead, storedResponse } from './response-object.ts'
 import { firstSegment, segmentOf } from './segment.ts'
 
-/** What a request has begun. `dispatch` sends the turn to the workers. */
+/** The turn that a request has begun. `dispatch` sends the turn to the workers. */
 type Begun = { id: ResponseId; head: ResponseHead; read: () => Promise<OpenAiResponse>; dispatch: () => void }
 
 export function responseRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {

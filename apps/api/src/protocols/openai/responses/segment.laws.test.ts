@@ -44,7 +44,7 @@ test('resumed after any chunk, exactly the chunks after it come; joined by a sna
         const after = whole[cut - 1]?.sequence_number ?? 0
         const { cursor } = placeOfNumber(after)
         const place = log.findIndex(entry => entry.cursor === cursor) + 1
-        const stream = await openResponseStream({ head: headFor(log, number), after, heard: replay(log.slice(0, place)) })
+        const stream = await openResponseStream({ head: headFor(log, number), after, received: replay(log.slice(0, place)) })
         const rest = [...stream.take(cursor, { type: 'caught_up', task }), ...take(stream, log.slice(place))]
         expect(rest).toEqual(whole.slice(cut))
       }

@@ -1,5 +1,5 @@
 /**
- * What a client of AG-UI has of each message of a turn, and the chunks that bring it up to date.
+ * The messages of a turn that a client of AG-UI has, and the chunks that bring each up to date.
  *
  * The client's verifier rejects a message that is opened twice, one that grows while it is not open, and a run that ends while one is open. So each
  * message is opened once, grows only at its end and is closed once. Where something is no longer true, the client gets a snapshot of all
@@ -23,7 +23,7 @@ export type AgUiChunk = { type: string } & Record<string, unknown>
 type Kind = Content['type'] | 'input'
 
 /** `last` is where the text of a reasoning ends: the order of its last part, and the length of that. `isStale`: it did not only grow. */
-type Told = {
+type Sent = {
   kind: Kind
   id: string
   callId: string
@@ -33,17 +33,17 @@ type Told = {
   isStale: boolean
 }
 
-/** Of a text that shows the progress of a call: its last characters. A longer value is not shown. */
+/** A text that shows the progress of a call is cut to its last characters. A longer value is not shown. */
 const maxProgress = 1_000
 
-export function createMessageTeller() {
-  const told = new Map<number, Told>()
-  return { tell, grow, isBlank: () => told.size === 0, replaces, close, restart }
+export function createSentMessages() {
+  const sent = new Map<number, Sent>()
+  return { send, grow, isBlank: () => sent.size === 0, replaces, close, restart }
 
-  /** All that the client lacks of a message. Null where the messages have to be told again. `turn` has all messages of its turn. */
-  function tell(message: Message, turn: () => readonly Message[]): AgUiChunk[] | null {
+  /** All that the client lacks of a message. Null where the messages have to be sent again. `turn` has all messages of its turn. */
+  function send(message: Message, turn: () => readonly Message[]): AgUiChunk[] | null {
     const isClosed = message.status !== 'streaming'
-    const own = told.get(message.index)
+    const own = sent.get(message.index)
     const { author, content } = message
     // The client that sent it has it already, under its own id.
     if (author === 'user') return isClosed && !own ? null : []
@@ -52,26 +52,26 @@ export function createMessageTeller() {
       case 'text':
       case 'reasoning':
       case 'tool_request':
-        return own && !own.isOpen ? [] : tellGrowing(message, own, isClosed)
+        return own && !own.isOpen ? [] : sendGrowing(message, own, isClosed)
       case 'tool_response':
-        return tellResponse(message, content, turn, isClosed)
+        return sendResponse(message, content, turn, isClosed)
       case 'data':
       case 'media':
-        return own && !own.isOpen ? [] : tellActivity(message, content, isClosed)
+        return own && !own.isOpen ? [] : sendActivity(message, content, isClosed)
       default:
         return content satisfies never
     }
   }
 
-  /** What the agent has replaced on purpose. False where the client has nothing of it, or where its text only grows. */
+  /** Whether the agent has replaced the message on purpose. False where the client has nothing of it, or where its text only grows. */
   function replaces(message: Message): boolean {
-    const own = told.get(message.index)
+    const own = sent.get(message.index)
     if (!own) return false
     const { type } = message.content
     return own.kind !== kindOf(message) || type === 'tool_request' || type === 'tool_response' || !textIn(message).startsWith(own.text)
   }
 
-  function tellGrowing(message: Message, known: Told | undefined, isClosed: boolean): AgUiChunk[] | null {
+  function sendGrowing(message: Message, known: Sent | undefined, isClosed: boolean): AgUiChunk[] | null {
     const text = textIn(message)
     const own = known ?? remember(message, '')
     if (own.isStale || !text.startsWith(own.text)) {
@@ -87,8 +87,8 @@ export function createMessageTeller() {
     return [...opening, ...growth, ...(isClosed ? closingOf(own, message) : [])]
   }
 
-  function tellResponse(message: Message, content: Parameters<typeof resultMessage>[1], turn: () => readonly Message[], isClosed: boolean) {
-    const known = told.get(message.index)
+  function sendResponse(message: Message, content: Parameters<typeof resultMessage>[1], turn: () => readonly Message[], isClosed: boolean) {
+    const known = sent.get(message.index)
     if (known && !known.isOpen) return []
     const request = requestsOf(turn()).get(message.index)
     const own = known ?? remember(message, '')
@@ -99,8 +99,8 @@ export function createMessageTeller() {
     return [...made, { type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, role, content: text, ...(metadata && { metadata }) }]
   }
 
-  function tellActivity(message: Message, content: Parameters<typeof activityOf>[1], isClosed: boolean): AgUiChunk[] {
-    const own = told.get(message.index) ?? remember(message, '')
+  function sendActivity(message: Message, content: Parameters<typeof activityOf>[1], isClosed: boolean): AgUiChunk[] {
+    const own = sent.get(message.index) ?? remember(message, '')
     own.isOpen = !isClosed
     // Media, and data that comes as JSON text, are shown once they are whole.
     if (!isClosed && (content.type === 'media' || content.raw !== undefined || content.data === null)) return []
@@ -108,9 +108,9 @@ export function createMessageTeller() {
     return [{ type: 'ACTIVITY_SNAPSHOT', messageId: id, activityType, content: shown, ...(metadata && { metadata }) }]
   }
 
-  /** The short way for nearly all events: a delta that begins where the client's text ends. Null where `tell` has to look. */
+  /** The short way for nearly all events: a delta that begins where the client's text ends. Null where `send` has to look. */
   function grow(index: number, delta: Delta, offset: number): AgUiChunk[] | null {
-    const own = told.get(index)
+    const own = sent.get(index)
     if (!own?.isOpen || own.isStale) return null
     if (delta.type === 'reasoning_summary' || delta.type === 'reasoning_content') return growReasoning(own, delta, offset)
     const isNext = (delta.type === 'text' && own.kind === 'text') || (delta.type === 'tool_request' && own.kind === 'tool_request')
@@ -119,7 +119,7 @@ export function createMessageTeller() {
     return delta.text === '' ? [] : [contentOf(own, delta.text)]
   }
 
-  function growReasoning(own: Told, delta: DeltaOf<'reasoning_summary' | 'reasoning_content'>, offset: number): AgUiChunk[] | null {
+  function growReasoning(own: Sent, delta: DeltaOf<'reasoning_summary' | 'reasoning_content'>, offset: number): AgUiChunk[] | null {
     if (own.kind !== 'reasoning' || delta.text === '') return null
     const order = orderOf(delta.type === 'reasoning_summary' ? 'summary' : 'content', delta.index)
     const isMore = order === own.last.order && offset === own.last.length
@@ -132,7 +132,7 @@ export function createMessageTeller() {
 
   /** Closes what is open, so that the run can end or a snapshot can come. */
   function close(): AgUiChunk[] {
-    return [...told.values()].flatMap(own => {
+    return [...sent.values()].flatMap(own => {
       if (!own.isOpen) return []
       own.isOpen = false
       return closingOf(own)
@@ -141,7 +141,7 @@ export function createMessageTeller() {
 
   /** After a snapshot of these messages: opens those again that go on. */
   function restart(messages: readonly Message[]): AgUiChunk[] {
-    told.clear()
+    sent.clear()
     return messages.flatMap(message => {
       const own = remember(message, textIn(message))
       own.isOpen = message.status === 'streaming'
@@ -149,7 +149,7 @@ export function createMessageTeller() {
     })
   }
 
-  function remember(message: Message, text: string): Told {
+  function remember(message: Message, text: string): Sent {
     const own = {
       kind: kindOf(message),
       id: idOf(message),
@@ -159,7 +159,7 @@ export function createMessageTeller() {
       last: lastPart(message),
       isStale: false,
     }
-    told.set(message.index, own)
+    sent.set(message.index, own)
     return own
   }
 }
@@ -179,7 +179,7 @@ function orderOf(kind: 'summary' | 'content', index: number): number {
   return (kind === 'summary' ? 0 : 1_000_000) + index
 }
 
-function lastPart({ content }: Message): Told['last'] {
+function lastPart({ content }: Message): Sent['last'] {
   if (content.type !== 'reasoning') return { order: -1, length: 0 }
   const ends = (['summary', 'content'] as const).flatMap(kind =>
     content[kind].flatMap((part, index) => (part === '' ? [] : [{ order: orderOf(kind, index), length: part.length }])),
@@ -187,7 +187,7 @@ function lastPart({ content }: Message): Told['last'] {
   return ends.at(-1) ?? { order: -1, length: 0 }
 }
 
-function openingOf({ kind, id, callId }: Told, { author, content }: Message): AgUiChunk[] {
+function openingOf({ kind, id, callId }: Sent, { author, content }: Message): AgUiChunk[] {
   switch (kind) {
     case 'text':
       return [{ type: 'TEXT_MESSAGE_START', messageId: id, role: author === 'system' ? 'system' : 'assistant' }]
@@ -215,24 +215,24 @@ function openingOf({ kind, id, callId }: Told, { author, content }: Message): Ag
   }
 }
 
-function contentOf({ kind, id, callId }: Told, delta: string): AgUiChunk {
+function contentOf({ kind, id, callId }: Sent, delta: string): AgUiChunk {
   if (kind === 'tool_request') return { type: 'TOOL_CALL_ARGS', toolCallId: callId, delta }
   return { type: kind === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT', messageId: id, delta }
 }
 
 /** @param message if it is closed, with its metadata */
-function closingOf({ kind, id, callId }: Told, message?: Message): AgUiChunk[] {
-  const said = message ? shownMetadata(message) : {}
+function closingOf({ kind, id, callId }: Sent, message?: Message): AgUiChunk[] {
+  const metadata = message ? shownMetadata(message) : {}
   switch (kind) {
     case 'text':
-      return [{ type: 'TEXT_MESSAGE_END', messageId: id, ...said }]
+      return [{ type: 'TEXT_MESSAGE_END', messageId: id, ...metadata }]
     case 'reasoning':
       return [
-        { type: 'REASONING_MESSAGE_END', messageId: id, ...said },
+        { type: 'REASONING_MESSAGE_END', messageId: id, ...metadata },
         { type: 'REASONING_END', messageId: id },
       ]
     case 'tool_request':
-      return [{ type: 'TOOL_CALL_END', toolCallId: callId, ...said }]
+      return [{ type: 'TOOL_CALL_END', toolCallId: callId, ...metadata }]
     case 'tool_response':
     case 'data':
     case 'media':

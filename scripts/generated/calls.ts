@@ -10,6 +10,7 @@ import { code, tableOf } from './marked-block.ts'
 const nouns = {
   tasks: 'Tasks, their turns, messages, events and tokens',
   waits: 'Waits',
+  store: 'The store',
   files: 'Files',
   schedules: 'Schedules',
   webhooks: 'Webhooks',

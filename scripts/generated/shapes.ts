@@ -23,6 +23,7 @@ const checked = {
   schedule: entities.Schedule,
   wait: entities.Wait,
   state: entities.State,
+  storedValue: entities.StoredValue,
 }
 
 type Fields = Record<string, z.ZodType>

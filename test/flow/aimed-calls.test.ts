@@ -62,6 +62,7 @@ beforeAll(async () => {
     kept.webhook(),
     kept.key(),
     kept.settings(),
+    kept.customer(),
   ])
   for (const task of await Promise.all([kept.asking(), kept.ended()]))
     for (const right of rights) tokens.set(`${task.id} ${right}`, await kept.token(task.id, [right]))

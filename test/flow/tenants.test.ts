@@ -70,6 +70,8 @@ const samples: Record<string, Sample> = {
   'PUT /v1/tasks/{id}/state': { body: { value: 1 }, headers: { 'if-match': '*' } },
   'POST /v1/tasks/{id}/retry': { body: {} },
   'POST /v1/events': { body: { tasks: { '{id}': null } } },
+  'PUT /v1/store/{scope}/{key}': { body: { value: 1 }, status: 201 },
+  'PATCH /v1/store/{scope}/{key}': { body: { value: { a: 1 } } },
   'POST /v1/schedules': { body: { agent: 'echo', cron: '0 0 1 1 *', input: 'hello' } },
   'POST /v1/files': { body: 'bytes' },
   'POST /v1/webhooks': { body: hook },
@@ -85,6 +87,7 @@ const samples: Record<string, Sample> = {
   'POST /internal/reopen': { body: holding },
   'POST /internal/usage': { body: { turnId, claimId: 'c', records: [{ id: 'a', usage: {} }] } },
   'POST /internal/step': { body: { turnId, claimId: 'c', name: 'one', memory: '{}' } },
+  'POST /internal/store': { body: { turnId, claimId: 'c', call: { action: 'get', scope: 'agent', key: 'k' } }, status: 404 },
   'POST /internal/release': { body: holding },
   'POST /internal/finish': { body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' } },
   'POST /internal/ask': { body: { turnId, claimId: 'c', waits: [wanted] } },
@@ -104,6 +107,7 @@ const samples: Record<string, Sample> = {
   'POST /worker/v1/usage': { body: { turn: turnId, claim: 'c', records: [{ id: 'a', usage: {} }] } },
   'POST /worker/v1/take': { body: { ...held, after: 0 } },
   'POST /worker/v1/ask': { body: { ...held, waits: [wanted] } },
+  'POST /worker/v1/store': { body: { turn: turnId, claim: 'c', call: { action: 'get', scope: 'agent', key: 'k' } }, status: 404 },
   'POST /worker/v1/spawn': { body: { turn: turnId, claim: 'c', children: [wantedChild] } },
   'POST /worker/v1/park': { body: { ...held, last: 0 } },
   'POST /worker/v1/release': { body: held },
@@ -205,6 +209,8 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
     '{item}': `msg_${id}.0.0`,
     '{thread}': id,
     '{task}': method === 'POST' ? `${id}:cancel` : id,
+    '{scope}': `agent:${agent}`,
+    '{key}': id,
     '{name}': idle,
     '{agent}': agent,
   }
@@ -248,6 +254,13 @@ async function newConversation(key = own.key): Promise<string> {
 async function waitingTask(key = own.key): Promise<string> {
   const { body } = await ask('POST /v1/tasks', { key, body: { agent: 'echo', input: 'hello', delayMs: 600_000 } })
   return JSON.parse(body).task.id
+}
+
+/** A key of the store, which has a value unless the route is to store the first one. */
+async function newStored(route: string, key = own.key): Promise<string> {
+  const id = randomUUID()
+  if (!route.startsWith('PUT')) await ask('PUT /v1/store/{scope}/{key}', { id, key, body: { value: {} } })
+  return id
 }
 
 async function newSchedule(key = own.key): Promise<string> {
@@ -300,6 +313,7 @@ async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
   if (route.includes('/schedules/')) return newSchedule(key)
   if (route.includes('/files/')) return newFile(key)
+  if (route.includes('/store/')) return newStored(route, key)
   return route.includes('/webhooks/') ? newWebhook(key) : taskFor(route, key)
 }
 
@@ -698,6 +712,10 @@ const recorded = {
   'DELETE /openai/v1/files/{id}': 'file.deleted',
   'POST /v1/files': 'file.created',
   'DELETE /v1/files/{id}': 'file.deleted',
+  'PUT /v1/store/{scope}/{key}': 'store.set',
+  'PATCH /v1/store/{scope}/{key}': 'store.set',
+  'DELETE /v1/store/{scope}/{key}': 'store.removed',
+  'DELETE /v1/store/{scope}': 'store.removed',
   'POST /v1/schedules': 'schedule.created',
   'POST /v1/schedules/{id}/pause': 'schedule.paused',
   'POST /v1/schedules/{id}/resume': 'schedule.resumed',

@@ -9,9 +9,9 @@ import { filesUnder, readText } from './repository.ts'
 /** These use the whole tenant's database: for a transaction, which they open, and for responses under an Idempotency-Key, which are the caller's own. */
 const opensTransaction = /(?:respondOnce|audited|earlierResponse|taskTransaction)\(\s*$/
 
-/** Entities that are no tasks: the guard has checked the one of the path. A new task is of the agent that its body names, which `commitTask` checks. */
+/** Entities that are no tasks: the guard or the route has checked the one of the path. A new task is of the agent that its body names, which `commitTask` checks. */
 const takesTenant =
-  /import \{[^}]*\b(?<name>NAME)\b[^}]*\} from '[./]*store\/(?:agents|schedules|feed|access\/audit|tasks\/accept\/create-task)/
+  /import \{[^}]*\b(?<name>NAME)\b[^}]*\} from '[./]*store\/(?:agents|schedules|feed|memory|access\/audit|tasks\/accept\/create-task)/
 
 function readsByTenant(source: string): string[] {
   const connections = Array.from(source.matchAll(/(?:databaseFor|listsFor)\(([^()]*)\)/g), ({ 0: text, 1: whose = '', index }) => {

@@ -136,6 +136,7 @@ export const variables = z.object({
       'allows webhooks to addresses that are not on the public internet, such as 127.0.0.1; unset: `npm start`, `rivulet start` and `rivulet dev` allow them if `HOST` is this machine and no key is set',
     ),
   MAX_WEBHOOKS_PER_TENANT: wholeNumber(100).describe('webhooks of one tenant'),
+  MAX_STORE_BYTES_PER_TENANT: wholeNumber(1_024 * 1_024 * 1_024).describe('bytes of the values in the store of one tenant'),
   MAX_SCHEDULES_PER_TENANT: wholeNumber(1_000).describe('schedules of one tenant'),
   LEASE_MS: wholeNumber(30_000).describe('how long a silent worker keeps its turn'),
   PIN_GRACE_MS: wholeNumber(60_000, 0).describe(
@@ -268,6 +269,7 @@ export function readConfig(environment: Environment) {
     webhooks: { allowPrivate: env.WEBHOOK_ALLOW_PRIVATE === 'on', perTenant: env.MAX_WEBHOOKS_PER_TENANT },
     childLimits: { childDepth: env.MAX_CHILD_DEPTH, childAlive: env.MAX_CHILD_ALIVE, childTotal: env.MAX_CHILD_TOTAL },
     maxSchedules: env.MAX_SCHEDULES_PER_TENANT,
+    maxStoreBytes: env.MAX_STORE_BYTES_PER_TENANT,
     leaseMs: env.LEASE_MS,
     pinGraceMs: env.PIN_GRACE_MS,
     reconcileMs: env.RECONCILE_MS,

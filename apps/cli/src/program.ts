@@ -12,6 +12,7 @@ import { addMigrateCommand } from './commands/platform/migrate.ts'
 import { addStartCommands } from './commands/platform/start.ts'
 import { addWorkerCommand } from './commands/platform/worker.ts'
 import { addSchedulesCommands } from './commands/schedules.ts'
+import { addStoreCommands } from './commands/store.ts'
 import { addCancelCommand } from './commands/tasks/cancel.ts'
 import { addChangeCommand } from './commands/tasks/change.ts'
 import { addChatCommand } from './commands/tasks/chat.ts'
@@ -70,6 +71,7 @@ const commands = [
   addKeysCommands,
   addAuditCommand,
   addLimitsCommands,
+  addStoreCommands,
   addUsageCommand,
   addSchedulesCommands,
   addWebhooksCommands,

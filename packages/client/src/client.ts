@@ -17,6 +17,7 @@ import { type Page, readBody, readField, readJson, readList, readNothing, readPa
 import { createKeyCalls, type KeyCalls } from './keys.ts'
 import { createLimitCalls, type LimitCalls } from './limits.ts'
 import { createScheduleCalls, type ScheduleCalls } from './schedules.ts'
+import { createStoreCalls, type StoreCalls } from './store.ts'
 import { leavable } from './stream/leavable.ts'
 import { type ManyEvent, streamMany } from './stream/many-stream.ts'
 import { nowhere, placeAfter } from './stream/stream-place.ts'
@@ -145,6 +146,7 @@ export type RivuletClient = {
   webhooks: WebhookCalls
   schedules: ScheduleCalls
   limits: LimitCalls
+  store: StoreCalls
   /** Who changed what, newest first, with a key that has the scope `admin`. At most 100 a page. */
   audit(query?: AuditQuery, options?: CallOptions): Promise<Page<AuditEntry>>
   /** What the responses of models used and cost, in groups. Default: each of the last 30 days. */
@@ -196,6 +198,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     webhooks: createWebhookCalls(http),
     schedules: createScheduleCalls(http),
     limits: createLimitCalls(http),
+    store: createStoreCalls(http),
     audit: (query, own) => http.call({ path: '/v1/audit', query, ...own, read: readPage<AuditEntry>('report') }),
     usage: ({ by, from, to } = {}, own) =>
       http.call({ path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read: readBody<UsageReport>('report') }),

@@ -8,6 +8,7 @@ export type { Caller, CreateKeyInput, Key, NewKey, RotatedKey, RotateKeyInput } 
 export type { AgentLimits, AgentLimitsInput } from '@rivulet/contract/limits'
 export type { CreateScheduleInput, Schedule, ScheduleRun } from '@rivulet/contract/schedules'
 export type { AuditAction, Scope } from '@rivulet/contract/scopes'
+export type { StoredValue } from '@rivulet/contract/store'
 export type { ChangeTaskInput, CreateTaskInput, ForkTaskInput, Step, TaskSummary } from '@rivulet/contract/tasks'
 export type { TaskToken } from '@rivulet/contract/tokens'
 export type { Attempt, CreateTurnInput, IfBusy } from '@rivulet/contract/turns'

@@ -3,6 +3,7 @@ import { contentSchema, fileSchema, messageSchema, stateSchema, taskSchema, turn
 import { auditEntrySchema } from './access/audit.ts'
 import { callerSchema, keySchema } from './access/keys.ts'
 import { activitySchema, agentSchema, errorGroupSchema, workerSchema, workerVersionSchema } from './agents.ts'
+import { storedValueSchema } from './customers/stored-value.ts'
 import { feedEntrySchema } from './feed.ts'
 import { agentLimitsSchema } from './limits.ts'
 import { scheduleRunSchema, scheduleSchema } from './schedules.ts'
@@ -28,6 +29,7 @@ export const entities = {
   Schedule: scheduleSchema,
   ScheduleRun: scheduleRunSchema,
   State: stateSchema,
+  StoredValue: storedValueSchema,
   Step: stepSchema,
   Task: taskSchema,
   TaskSummary: taskSummarySchema,

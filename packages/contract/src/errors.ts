@@ -30,9 +30,10 @@ export const errorMeanings: Readonly<Record<ErrorCode, string>> = {
   already_answered: 'this wait has another answer; `details` has the winner',
   feed_expired: 'the feed no longer has the entries after this place',
   wait_closed: 'this wait is expired or canceled',
-  precondition_failed: 'the state of the task has another version than `If-Match` names',
+  precondition_failed: 'the state of the task, or the value of the store, has another version than `If-Match` names',
   body_too_large: 'more than `MAX_BODY_BYTES`, or a file with more than `MAX_FILE_BYTES`',
   state_too_large: 'a state of more than 1 MiB as JSON; also the error of a turn that sets one',
+  value_too_large: 'a value of the store with more than 64 KiB as JSON',
   url_too_long: 'the URL, or an id in it, is too long',
   unsupported_media_type: 'not `application/json`, or compressed',
   range_not_satisfiable: 'the file does not have this range',
@@ -47,7 +48,7 @@ export const errorMeanings: Readonly<Record<ErrorCode, string>> = {
   too_many_streams:
     'more than `MAX_STREAMS_PER_TOKEN`, `MAX_STREAMS_PER_TASK`, `MAX_STREAMS_PER_KEY` or `MAX_STREAMS_PER_TENANT`; the message names the limit',
   quota_exceeded:
-    'more than `MAX_TURNS_PER_TENANT`, `MAX_KEYS_PER_TENANT`, `MAX_WEBHOOKS_PER_TENANT`, `MAX_SCHEDULES_PER_TENANT` or `MAX_FILE_BYTES_PER_TENANT`',
+    'more than `MAX_TURNS_PER_TENANT`, `MAX_KEYS_PER_TENANT`, `MAX_WEBHOOKS_PER_TENANT`, `MAX_SCHEDULES_PER_TENANT`, `MAX_FILE_BYTES_PER_TENANT` or `MAX_STORE_BYTES_PER_TENANT`, or 16 MiB in one scope of the store',
   rate_limited:
     'more than `RATE_LIMIT_PER_SECOND` of a key or `RATE_LIMIT_TENANT_PER_SECOND` of a tenant; the message names the limit, and `Retry-After` is exact',
   headers_too_large: 'more than 16 KiB of headers, or more than 2,000 headers',

@@ -3,6 +3,7 @@
 import * as audit from './access/audit.ts'
 import * as keys from './access/keys.ts'
 import * as agents from './agents.ts'
+import * as store from './customers/store.ts'
 import * as feed from './feed.ts'
 import * as files from './files.ts'
 import * as limits from './limits.ts'
@@ -27,7 +28,7 @@ import * as worker from './workers/worker.ts'
 
 const nouns: readonly Readonly<Record<string, unknown>>[] = [
   ...[agents, audit, events, feed, files, internal, keys, limits, messages],
-  ...[operations, schedules, state, tasks, tokens, turns, usage, waits, webhooks, worker],
+  ...[operations, schedules, state, store, tasks, tokens, turns, usage, waits, webhooks, worker],
   ...[a2a, agUi, mcp, openai],
 ]
 

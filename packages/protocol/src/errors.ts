@@ -39,6 +39,7 @@ export const errorTable = {
   precondition_failed: { status: 412, retry: false },
   body_too_large: { status: 413, retry: false },
   state_too_large: { status: 413, retry: false },
+  value_too_large: { status: 413, retry: false },
   url_too_long: { status: 414, retry: false },
   unsupported_media_type: { status: 415, retry: false },
   range_not_satisfiable: { status: 416, retry: false },

@@ -103,6 +103,10 @@ export const maxWaitName = 100
 export const maxAnswerBytes = 64 * KiB
 /** The state of a task, as JSON. A viewer gets all of it. */
 export const maxStateBytes = 1 * MiB
+/** The key of a stored value, one stored value as JSON, and all values of a scope. */
+export const maxStoreKey = 100
+export const maxStoreValueBytes = 64 * KiB
+export const maxStoreScopeBytes = 16 * MiB
 /** Signals of one task that no turn has waited for yet, and how long they are kept. */
 export const maxSignals = 100
 export const signalHours = 24

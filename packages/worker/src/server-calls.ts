@@ -44,6 +44,7 @@ import {
   type WantedChildInput,
   waitsResult,
 } from '@rivulet/contract/internal'
+import { type StoreCallInput, type StoreCallResult, storeCallResult } from '@rivulet/contract/store'
 import { backoffMs, isErrorCode, type Message, RivuletError, type TurnId, type Wait } from '@rivulet/protocol'
 import { keepSignal } from '@rivulet/runtime/keep-signal'
 import pLimit from 'p-limit'
@@ -76,6 +77,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     reopen,
     step,
     usage,
+    store,
     ask: openWaits,
     spawn,
     child,
@@ -118,6 +120,10 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
 
   async function step(body: StepBody, signal: AbortSignal): Promise<StepResult> {
     return insist('step', body, stepResult, signal, ask => inTurn(ask), body)
+  }
+
+  async function store(body: Claimed & { call: StoreCallInput }, signal: AbortSignal): Promise<StoreCallResult> {
+    return insist('store', body, storeCallResult, signal)
   }
 
   /** Whether the task has used its budget. */

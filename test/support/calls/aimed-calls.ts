@@ -45,6 +45,10 @@ const ofWebhook = (suffix: string, body?: unknown) => async (owned: Owned) => ({
   body,
 })
 const ofKey = (suffix: string, body?: unknown) => async (owned: Owned) => ({ path: `/v1/keys/${await owned.key()}${suffix}`, body })
+const ofCustomer = (suffix: string, body?: unknown) => async (owned: Owned) => ({
+  path: `/v1/store/customer:${await owned.customer()}${suffix}`,
+  body,
+})
 /** Lists have something to leave out. */
 const listed = (path: string) => async (owned: Owned) => {
   await Promise.all([owned.asking(), owned.ended(), owned.schedule(), owned.webhook(), owned.key(), owned.settings()])
@@ -147,6 +151,13 @@ const ofTenants: Record<string, AimedCall> = {
   'GET /v1/versions': quiet(listed('/v1/versions')),
   'GET /v1/errors': quiet(listed('/v1/errors')),
   'GET /v1/feed': quiet(listed('/v1/feed')),
+  'GET /v1/store/{scope}': shown(ofCustomer('')),
+  'GET /v1/store/{scope} a search': shown(ofCustomer(`?q=${mark}`)),
+  'GET /v1/store/{scope}/{key}': shown(ofCustomer('/note')),
+  'PUT /v1/store/{scope}/{key}': quiet(ofCustomer('/note', { value: 1 })),
+  'PATCH /v1/store/{scope}/{key}': shown(ofCustomer('/note', { value: { more: 1 } })),
+  'DELETE /v1/store/{scope}/{key}': quiet(ofCustomer('/note')),
+  'DELETE /v1/store/{scope}': quiet(ofCustomer('')),
   'POST /v1/schedules': quiet(() => ({ path: '/v1/schedules', body: { agent: 'scripted', cron: '0 0 1 1 *', input: 'x' } })),
   'POST /v1/schedules with a file': shown(async owned => ({
     path: '/v1/schedules',

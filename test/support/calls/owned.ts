@@ -82,6 +82,15 @@ export class Owned {
     })
   }
 
+  /** A customer with one value, `note`. */
+  customer(): Promise<string> {
+    return this.#once('customer', async () => {
+      const customer = randomUUID()
+      await this.#call('PUT', `/v1/store/customer:${customer}/note`, { value: { mark } })
+      return customer
+    })
+  }
+
   key(): Promise<string> {
     return this.#once('key', async () => {
       const { key } = await this.#call<{ key: { id: string } }>('POST', '/v1/keys', { name: mark, scopes: ['tasks:read'] })
@@ -120,7 +129,7 @@ export class Owned {
     for (const { name } of tables) {
       // Reads and refusals have entries in the audit log, and a response that is kept for a repetition is the caller's.
       if (['audit', 'idempotency_keys'].includes(name)) continue
-      const query = `select md5(string_agg(own::text, ' ' order by own::text)) as digest from ${name} as own where own::text ~ $1 and own::text not like $2`
+      const query = `select md5(string_agg(own::text, ' ' order by own::text)) as digest from ${name} as own where own::text ~ $1 and ',' || translate(own::text, '()', ',,') not like $2`
       const { rows } = await this.owner.pg.query(query, [[...new Set(ids)].join('|'), `%,${otherTenant},%`])
       if (rows[0]?.digest) found[name] = rows[0].digest
     }

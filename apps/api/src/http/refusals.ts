@@ -19,7 +19,7 @@ const maxGroups = 50
 const maxRoutes = 10
 /** Changes beyond these have an entry each: each is about a task of its own. */
 const maxRepeated = 1_000
-const repeatable: readonly AuditedChange['action'][] = ['task.exported', 'signal.sent', 'state.set']
+const repeatable: readonly AuditedChange['action'][] = ['task.exported', 'signal.sent', 'state.set', 'store.set']
 
 /** `tenant` is `everyTenant` for a caller that is unknown: the entry is the installation's. */
 export type Refusal = { tenant: Tenant; caller: AuditCaller; code: ErrorCode; route: string }

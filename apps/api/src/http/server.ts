@@ -32,6 +32,7 @@ import { limitRoutes } from './routes/limits.ts'
 import { manyEventRoutes } from './routes/many-events.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
+import { storeRoutes } from './routes/store.ts'
 import { createTaskRoute } from './routes/tasks/create-task.ts'
 import { createEventStream, eventRoutes } from './routes/tasks/events.ts'
 import { messageEventRoutes } from './routes/tasks/message-events.ts'
@@ -154,6 +155,7 @@ export async function createServer(
         scheduleRoutes(scope, services)
         limitRoutes(scope, services)
         usageRoutes(scope, services)
+        storeRoutes(scope, services)
         whoamiRoute(scope)
         await scope.register(async own => fileRoutes(own, services))
       },

@@ -1,4 +1,6 @@
+type Kind = 'agents' | 'files' | 'keys' | 'limits' | 'schedules' | 'store' | 'tasks' | 'webhooks'
+
 /** The path of one thing, as the API spells it. */
-export function pathOf(kind: 'agents' | 'files' | 'keys' | 'limits' | 'schedules' | 'tasks' | 'webhooks', id: string): string {
-  return `/v1/${kind}/${encodeURIComponent(id)}`
+export function pathOf(kind: Kind, ...names: readonly string[]): string {
+  return ['/v1', kind, ...names.map(encodeURIComponent)].join('/')
 }

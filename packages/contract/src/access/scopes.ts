@@ -22,6 +22,8 @@ export const auditActions = [
   'task.exported',
   'task.deleted',
   'state.set',
+  'store.set',
+  'store.removed',
   'signal.sent',
   'file.created',
   'file.deleted',

@@ -1,6 +1,7 @@
 /** The calls of workers. The lease in Postgres decides which worker runs a turn. */
-import { fileSchema } from '@rivulet/protocol'
+import { fileSchema, turnIdSchema } from '@rivulet/protocol'
 import { z } from 'zod'
+import { storeCallResult, storeCallSchema } from '../customers/stored-value.ts'
 import { route } from '../route.ts'
 import * as call from './internal-schemas.ts'
 
@@ -90,6 +91,14 @@ export const takeInputs = route('POST /internal/take', {
   body: call.takeBody,
   returns: { 200: call.takeResult },
   doc: 'Takes the inputs that joined a turn',
+})
+
+export const useStore = route('POST /internal/store', {
+  ...working,
+  body: z.strictObject({ turnId: turnIdSchema, claimId: z.string().min(1).max(100), call: storeCallSchema }),
+  returns: { 200: storeCallResult },
+  errors: ['task_not_found', 'precondition_failed', 'value_too_large', 'quota_exceeded'],
+  doc: "Reads or changes the values of a turn's customer, agent or tenant",
 })
 
 export const readHistory = route('POST /internal/messages', {

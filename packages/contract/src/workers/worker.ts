@@ -1,6 +1,7 @@
 /** The worker protocol: the calls of workers in any language. */
-import { fileIdSchema, fileSchema } from '@rivulet/protocol'
+import { fileIdSchema, fileSchema, turnIdSchema } from '@rivulet/protocol'
 import { z } from 'zod'
+import { storeCallResult, storeCallSchema } from '../customers/stored-value.ts'
 import { route } from '../route.ts'
 import { historyResult, releaseResult, usageResult } from './internal-schemas.ts'
 import * as call from './worker-schemas.ts'
@@ -65,6 +66,14 @@ export const workerAsk = route('POST /worker/v1/ask', {
   body: call.workerAskBody,
   returns: { 200: call.workerAskResult },
   doc: 'Opens waits of a turn',
+})
+
+export const workerStore = route('POST /worker/v1/store', {
+  ...working,
+  body: z.strictObject({ turn: turnIdSchema, claim: z.string().min(1).max(100), call: storeCallSchema }),
+  returns: { 200: storeCallResult },
+  errors: ['task_not_found', 'precondition_failed', 'value_too_large', 'quota_exceeded'],
+  doc: "Reads or changes the values of a turn's customer, agent or tenant",
 })
 
 export const workerSpawn = route('POST /worker/v1/spawn', {

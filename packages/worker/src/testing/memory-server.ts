@@ -34,6 +34,7 @@ import {
 import type { TurnCalls } from '../server-calls.ts'
 import type { FileBytes } from '../turn/file-calls.ts'
 import type { Appender } from '../writer/appender.ts'
+import type { MemoryStore } from './memory-store.ts'
 
 export type TestAnswer = 'expired' | { action?: WaitAction; content?: Json; comment?: string }
 /** What a child says, or how it ends. */
@@ -48,6 +49,7 @@ export type MemoryServerOptions = {
   answer: ((wait: Wait) => TestAnswer | Promise<TestAnswer>) | undefined
   files: Readonly<Record<string, TestFile>>
   state: Json | undefined
+  store: MemoryStore
   child: ((child: WantedChildInput) => TestChild | Promise<TestChild>) | undefined
   secrets: Readonly<Record<string, string>> | undefined
 }
@@ -77,6 +79,7 @@ export function createMemoryServer({
   answer,
   files,
   state: value,
+  store: values,
   child,
   secrets,
 }: MemoryServerOptions): MemoryServer {
@@ -103,6 +106,7 @@ export function createMemoryServer({
       return { result: 'remembered', isOverBudget: false }
     },
     usage: async () => false,
+    store: async ({ call }) => values.use(call),
     ask: async ({ waits: wanted }) => {
       const asked: Wait[] = []
       for (const one of wanted) asked.push(waits.get(one.name) ?? (await open(one)))

@@ -23,6 +23,7 @@ import type { Logger } from '../logger.ts'
 import { runTurn } from '../turn/run-turn.ts'
 import type { RunningTurn } from '../turn/running-turn.ts'
 import { createMemoryServer, type TestAnswer, type TestChild, type TestFile } from './memory-server.ts'
+import { MemoryStore, type TestStore } from './memory-store.ts'
 
 export type TestTurnOptions = {
   input?: string | Content
@@ -32,6 +33,8 @@ export type TestTurnOptions = {
   secrets?: Readonly<Record<string, string>>
   /** The state of the task before the turn. */
   state?: Json
+  /** The values of `turn.store` before the turn, by scope and key. */
+  store?: TestStore
   metadata?: JsonObject
   /** In place of the model of every `turn.run`. */
   model?: Model
@@ -60,6 +63,8 @@ export type TestTurn = {
   waits: Wait[]
   /** The state of the task after the turn; null while it was never set. */
   state: Json
+  /** The values of `turn.store` after the turn, by scope and key. */
+  store: TestStore
   attempts: number
   stopReason: StopReason
   usage?: Usage
@@ -79,15 +84,17 @@ export async function testTurn(agent: AgentDefinition, options: TestTurnOptions 
     answer,
     files = {},
     state,
+    store: given,
     child,
     signal,
     log = silent,
   } = options
   const now = new Date().toISOString()
+  const store = new MemoryStore(given)
   const server = createMemoryServer({
     task: { id: randomUUID(), agent: agent.name, status: 'running', params, metadata, createdAt: now, updatedAt: now },
     input: typeof input === 'string' ? text(input) : (input ?? null),
-    ...{ history, maxAttempts: attempts, answer, files, state, child, secrets },
+    ...{ history, maxAttempts: attempts, answer, files, state, store, child, secrets },
   })
   let running: RunningTurn | undefined
   const cancel = () => running?.lose()
@@ -102,6 +109,7 @@ export async function testTurn(agent: AgentDefinition, options: TestTurnOptions 
   return {
     ...{ status, messages, events: server.events(), waits: server.waits(), attempts: server.attempts(), stopReason },
     state: server.state().value,
+    store: store.values(),
     text: messages.map(({ content }) => (content.type === 'text' ? content.text : '')).join(''),
     ...(usage && { usage }),
     ...(error && { error: { ...error, ...(detail !== undefined && { detail }) } }),

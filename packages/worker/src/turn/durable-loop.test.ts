@@ -137,6 +137,7 @@ function createWorld() {
       span: plainSpan(newTraceparent()),
       takeInputs: async () => [],
       loadHistory: async () => [],
+      useStore: async () => ({ stored: null }),
       files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
     })
     const handled = handle(turn, count, () => (isDead ? never : Promise.resolve())).then(() => writer.drain())

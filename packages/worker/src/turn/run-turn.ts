@@ -177,6 +177,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
     checkBudget: used.checkBudget,
     signal: abort.signal,
     loadHistory,
+    useStore: call => server.store({ turnId: id, claimId, call }, abort.signal),
     files: {
       read: file => server.files.read(file, { turnId: id, claimId }, abort.signal),
       store: (bytes, about) => server.files.store(bytes, about, { turnId: id, claimId }, abort.signal),

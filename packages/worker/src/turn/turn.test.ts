@@ -280,6 +280,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     span: plainSpan(newTraceparent()),
     takeInputs: async () => [],
     loadHistory: async () => past,
+    useStore: async () => ({ stored: null }),
     files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
   })
   return { turn, writer, messages: writer.messages }

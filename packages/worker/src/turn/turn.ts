@@ -28,6 +28,7 @@ import type { TakeInputs } from './inputs.ts'
 import type { Requested } from './requested.ts'
 import { withFileBytes } from './shown-files.ts'
 import type { Steps, TakeStep } from './steps/steps.ts'
+import { createTurnStore, type TurnStore, type UseStore } from './turn-store.ts'
 import type { Ask } from './waits/ask.ts'
 import type { Spawn } from './waits/spawn.ts'
 import { withWholeCalls } from './whole-calls.ts'
@@ -125,6 +126,8 @@ export type Turn<Params = Json> = {
    * however it ends, and an attempt that follows another begins with what stood before the turn.
    */
   readonly state: TurnState
+  /** Values that outlive the task: those of its customer (its `concurrencyKey`), of this agent, and of the tenant. */
+  readonly store: TurnStore
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
 }
@@ -172,6 +175,7 @@ export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
   span: Span
   loadHistory: () => Promise<Message[]>
   files: TurnFiles
+  useStore: UseStore
 }
 
 /** The files of one turn. */
@@ -181,6 +185,7 @@ export type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: File
 export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => string[] } {
   const { claim, writer, step, nameFor, addUsage, noteUsage, checkBudget, changeState, ask, spawn, takeInputs, signal, log, span } = deps
   const { loadHistory, files } = deps
+  const store = createTurnStore(call => track(`turn.store.${call.action}`, deps.useStore(call)))
   const { task, turn, attempt } = claim
   const inputs = claim.inputs?.map(({ content }) => content) ?? (turn.input ? [turn.input] : [])
   const begun = new Map<symbol, string>()
@@ -206,6 +211,7 @@ export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => strin
       set: value => track('turn.state.set', changeState({ value })),
       patch: patch => track('turn.state.patch', changeState({ patch })),
     },
+    store,
     custom: (name, data) => writer.write(custom(name, data)),
   }
   return { turn: speaking, unawaited: () => [...begun.values()] }

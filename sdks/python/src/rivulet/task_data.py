@@ -1,4 +1,4 @@
-"""The data of a task that its turns share: the state, and files."""
+"""The data that turns share: the state and the files of their task, and the values above it."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,47 @@ class State:
         self.value = change["value"] if "value" in change else merged(self.value, change["patch"])
         await self._turn._write({"type": "state", "version": self.version, **change})
         self._turn._steps.note_change(change)
+
+
+class Store:
+    """Values that outlive the task. A scope is `customer` (the tasks with one `concurrencyKey`), `agent` or `tenant`.
+
+    With `version`, a change is made only if the value has it, and raises `precondition_failed` otherwise; 0 stands for no value yet.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    async def get(self, scope: str, key: str) -> dict[str, Any] | None:
+        """`value` and `version`; None before the first."""
+        return (await self._use("get", scope, key=key))["stored"]
+
+    async def put(self, scope: str, key: str, value: Any, version: int | None = None) -> dict[str, Any]:
+        return (await self._use("put", scope, key=key, value=value, **_given(version)))["stored"]
+
+    async def patch(self, scope: str, key: str, patch: dict[str, Any], version: int | None = None) -> dict[str, Any]:
+        """A merge patch: null removes a key, an object is merged."""
+        return (await self._use("patch", scope, key=key, value=patch, **_given(version)))["stored"]
+
+    async def remove(self, scope: str, key: str, version: int | None = None) -> None:
+        await self._use("remove", scope, key=key, **_given(version))
+
+    async def list(self, scope: str, **search: Any) -> dict[str, Any]:
+        """A page by key, with `data` and `nextCursor`; takes `prefix`, `limit` and `cursor`."""
+        return await self._use("list", scope, **search)
+
+    async def search(self, scope: str, q: str, **search: Any) -> dict[str, Any]:
+        """The values with these words in their texts, their names or their key."""
+        return await self._use("list", scope, q=q, **search)
+
+    async def _use(self, action: str, scope: str, **call: Any) -> dict[str, Any]:
+        held = self._turn._held
+        body = {"turn": held["turn"], "claim": held["claim"], "call": {"action": action, "scope": scope, **call}}
+        return await self._turn._calls.post("store", body)
+
+
+def _given(version: int | None) -> dict[str, int]:
+    return {} if version is None else {"version": version}
 
 
 class Files:

@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 from .agent import Agent, RunningTurn
+from .errors import RivuletError
+from .task_data import merged
 from .updates import as_content
 
 
@@ -20,6 +23,7 @@ class TestTurn:
     messages: list[dict[str, Any]] = field(default_factory=list)
     steps: dict[str, Any] = field(default_factory=dict)
     state: Any = None
+    store: dict[str, dict[str, Any]] = field(default_factory=dict)
     updates: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -27,13 +31,61 @@ class TestTurn:
         return "".join(message["content"].get("text", "") for message in self.messages if message["author"] == "agent")
 
 
+class MemoryStore:
+    """The values of one customer, one agent and one tenant."""
+
+    def __init__(self, given: Mapping[str, Mapping[str, Any]]) -> None:
+        self._version = 0
+        self._stored: dict[tuple[str, str], dict[str, Any]] = {}
+        for scope, values in given.items():
+            for key, value in values.items():
+                self._set(scope, key, value)
+
+    def use(self, call: dict[str, Any]) -> dict[str, Any]:
+        action, scope = call["action"], call["scope"]
+        if action == "list":
+            return self._list(**{name: value for name, value in call.items() if name != "action"})
+        place = (scope, call["key"])
+        stored = self._stored.get(place)
+        if action == "get":
+            return {"stored": stored}
+        if call.get("version") not in (None, stored["version"] if stored else 0):
+            raise RivuletError("precondition_failed", "The value has another version")
+        if action == "remove":
+            self._stored.pop(place, None)
+            return {"stored": None}
+        value = call["value"] if action == "put" else merged(stored and stored["value"], call["value"])
+        return {"stored": self._set(scope, call["key"], value)}
+
+    def values(self) -> dict[str, dict[str, Any]]:
+        values: dict[str, dict[str, Any]] = {}
+        for (scope, key), stored in self._stored.items():
+            values.setdefault(scope, {})[key] = stored["value"]
+        return values
+
+    def _set(self, scope: str, key: str, value: Any) -> dict[str, Any]:
+        self._version += 1
+        self._stored[scope, key] = {"scope": scope, "key": key, "value": value, "version": self._version}
+        return self._stored[scope, key]
+
+    def _list(self, scope: str, prefix: str = "", q: str = "", limit: int = 20, cursor: str = "") -> dict[str, Any]:
+        found = [
+            stored
+            for (own, key), stored in sorted(self._stored.items())
+            if own == scope and key.startswith(prefix) and (not cursor or key > cursor)
+            and all(word in f"{key} {json.dumps(stored['value'], ensure_ascii=False)}".lower() for word in q.lower().split())
+        ]
+        return {"data": found[:limit], "nextCursor": found[limit - 1]["key"] if len(found) > limit else None}
+
+
 class MemoryCalls:
     """Plays the server of one turn. Waits are answered at once, by their names; one without an answer parks the turn."""
 
-    def __init__(self, turn: TestTurn, replies: Mapping[str, Any], history: list[dict[str, Any]]) -> None:
+    def __init__(self, turn: TestTurn, replies: Mapping[str, Any], history: list[dict[str, Any]], store: MemoryStore) -> None:
         self._turn = turn
         self._replies = replies
         self._history = history
+        self._store = store
         self._files: dict[str, bytes] = {}
 
     async def post(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -54,6 +106,8 @@ class MemoryCalls:
         if call == "finish":
             self._turn.error = body.get("error")
             return {"result": "committed"}
+        if call == "store":
+            return self._store.use(body["call"])
         return {"result": {"park": "parked", "release": "released"}.get(call, "ok")}
 
     async def get(self, path: str, turn: dict[str, Any]) -> dict[str, Any]:
@@ -84,11 +138,12 @@ async def test_turn(
     replies: Mapping[str, Any] = {},
     steps: Mapping[str, Any] = {},
     state: Any = None,
+    store: Mapping[str, Mapping[str, Any]] = {},
     history: list[dict[str, Any]] = [],
     secrets: Mapping[str, str] = {},
     timeout: float = 60,
 ) -> TestTurn:
-    """Runs the agent's handler once. `steps` are results of an earlier attempt, and `replies` those of waits, by name."""
+    """Runs the agent's handler once. `steps` are results of an earlier attempt, `replies` those of waits, and `store` values, by name."""
     turn = TestTurn()
     claim = {
         **{"turn": str(uuid.uuid4()), "claim": "test", "epoch": 1, "attempt": 1, "agent": agent.name, "number": 1, "kept": []},
@@ -97,10 +152,12 @@ async def test_turn(
         "steps": [{"name": name, "result": result, "messages": []} for name, result in steps.items()],
         **({"state": {"version": 1, "value": state}} if state is not None else {}),
     }
-    running = RunningTurn(agent, claim, MemoryCalls(turn, replies, history))
+    values = MemoryStore(store)
+    running = RunningTurn(agent, claim, MemoryCalls(turn, replies, history, values))
     turn.status = await running.run()
     turn.messages = [message.message() for message in running.turn._writer.messages]
     turn.state = running.turn.state.value
+    turn.store = values.values()
     return turn
 
 

@@ -16,7 +16,7 @@ from .budget import Budget
 from .errors import RivuletError, failure_of
 from .messages import Message, Places, Sent, iterate
 from .steps import Steps, current_step
-from .task_data import Files, State
+from .task_data import Files, State, Store
 from .updates import Content, Update, as_content, custom, done, full, given, start
 from .waits import Answer, Child, Waits
 from .writer import TurnWriter
@@ -62,6 +62,7 @@ class Turn:
         self.traceparent: str | None = claim.get("traceparent")
         self.deadline = time.monotonic() + claim["timeLeftMs"] / 1000
         self.state = State(self, claim.get("state"))
+        self.store = Store(self)
         self.files = Files(self)
 
     @contextlib.asynccontextmanager

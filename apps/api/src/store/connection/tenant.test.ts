@@ -21,6 +21,8 @@ import {
   idempotencyKeys,
   keys,
   looseFiles,
+  memorySizes,
+  memoryValues,
   messages,
   outbox,
   scheduleFiles,
@@ -55,6 +57,8 @@ const ofTenants = {
   fileChunks,
   fileSums,
   taskSecrets,
+  memorySizes,
+  memoryValues,
 }
 
 const vault = createVault({ key: 'a'.repeat(32) })
@@ -80,6 +84,12 @@ async function addTask(database: DatabaseHandle, tenant: string): Promise<string
   const { task, turn } = await database.databaseFor(tenant).transaction(tx => createTask(tx, tenant, request, 10))
   const message = { task: task.id, tenant, index: 0, turn: 1, attempt: 1, author: 'user' as const, metadata: {}, createdAt: new Date() }
   await database.db.insert(messages).values({ ...message, content: { type: 'text', text: tenant, format: 'plain' }, status: 'complete' })
+  await database.databaseFor(tenant).insert(memorySizes).values({ tenant, scope: 'tenant' })
+  const value = { scope: 'tenant', key: 'same', version: 1, value: tenant, words: sql`to_tsvector('simple', ${tenant})`, bytes: 1 }
+  await database
+    .databaseFor(tenant)
+    .insert(memoryValues)
+    .values({ tenant, ...value })
   await database.db.insert(steps).values({ turn: turn?.id ?? '', name: 'one', memory: '{}' })
   await database.databaseFor(tenant).transaction(tx => storeSecrets(tx, task, turn, vault.seal(tenant, { KEY: tenant })))
   await database.db.insert(keys).values({ id: tenant, tenant, name: '', scopes: ['admin'], digest: '' })

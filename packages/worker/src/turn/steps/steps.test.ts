@@ -483,6 +483,7 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     span: plainSpan(newTraceparent()),
     takeInputs: async () => [],
     loadHistory: async () => past,
+    useStore: async () => ({ stored: null }),
     files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
   })
   return { turn, memory, stored, sent, usage: steps.usage, writer: steps.writer, messages: writing.messages }

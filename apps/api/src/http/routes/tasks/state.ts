@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { getState, putState } from '../../../store/states/task-state.ts'
 import { taskTransaction } from '../../../store/tasks/task-line.ts'
 import { createAudit } from '../../requests/audited.ts'
+import { etagOf, ifMatch } from '../../requests/conditions.ts'
 import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 
@@ -21,7 +22,9 @@ export function stateRoutes(scope: FastifyInstance, services: Services): void {
     const { principal } = request
     const { id } = request.params
     const { value } = request.body
-    const matches = matcherOf(request.headers['if-match'])
+    const matches = ifMatch(request)
+    if (!matches)
+      throw new RivuletError('precondition_required', 'Send If-Match with the ETag of the state that you know, or * to replace any version')
     const bytes = Buffer.byteLength(JSON.stringify(value))
     if (bytes > maxStateBytes)
       throw new RivuletError('state_too_large', `The state of a task has at most ${maxStateBytes} bytes as JSON; this one has ${bytes}`)
@@ -34,19 +37,4 @@ export function stateRoutes(scope: FastifyInstance, services: Services): void {
     reply.header('etag', etagOf(state.version))
     return state
   })
-}
-
-function etagOf(version: number): string {
-  return `"${version}"`
-}
-
-/** Whether a caller knows a version: one of its entity tags names it, or it replaces any version (`*`). Weak tags match none (RFC 9110). */
-function matcherOf(given: string | undefined): (version: number) => boolean {
-  if (given === undefined)
-    throw new RivuletError('precondition_required', 'Send If-Match with the ETag of the state that you know, or * to replace any version')
-  if (given.trim() === '*') return () => true
-  const tags = given.split(',').map(tag => tag.trim())
-  if (!tags.every(tag => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(tag)))
-    throw new RivuletError('bad_request', 'If-Match takes entity tags in double quotes, or *')
-  return version => tags.includes(etagOf(version))
 }

@@ -9,7 +9,7 @@ import type { WorkerCalls } from '../internal/internal.ts'
 import type { ComposedTurns } from './composed-turns.ts'
 import { callOf } from './leases.ts'
 
-export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: WorkerCalls, turns: ComposedTurns): void {
+export function workerTurnRoutes(scope: FastifyInstance, { steps, waits, useStore }: WorkerCalls, turns: ComposedTurns): void {
   const step = async (request: RequestOf<typeof contract.workerStep>) => {
     const { turn, claim, name, durationMs, records, ...memory } = request.body
     const body = { turnId: turn, claimId: claim, name, memory: JSON.stringify(memory), durationMs, usage: records }
@@ -43,6 +43,11 @@ export function workerTurnRoutes(scope: FastifyInstance, { steps, waits }: Worke
     const asked = await waits.ask(callOf(request, { turnId: turn, claimId: claim, waits: wanted.map(wait => ({ ...wait, index })) }))
     if (asked.result !== 'asked') return asked
     return { result: 'asked' as const, waits: asked.waits, isInLog: asked.isTold }
+  })
+
+  serve(scope, contract.workerStore, async request => {
+    const { turn, claim, call } = request.body
+    return useStore(callOf(request, { turnId: turn, claimId: claim, call }))
   })
 
   serve(scope, contract.workerSpawn, async request => {

@@ -1,0 +1,184 @@
+/** Memory above the tasks: what callers and turns keep there, from outside. */
+import { createClient, type RivuletClient, type StoredValue } from '@rivulet/client'
+import { defineAgent } from '@rivulet/worker'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+
+const root = 'the-root-key-of-the-store'
+
+let platform: Platform
+let keyring: TestKeyring
+let client: RivuletClient
+let otherApi: RivuletClient
+beforeAll(async () => {
+  const env = { RIVULET_KEY: root, KEY_PEPPER: pepper, RIVULET_WORKER_KEY: root, MAX_STORE_BYTES_PER_TENANT: '300000' }
+  platform = await startPlatform({ apis: 2, workers: 0, env })
+  keyring = openTestKeyring(platform.databaseUrl)
+  client = clientOf(root)
+  otherApi = createClient({ url: platform.urls[1] ?? '', key: root })
+})
+afterAll(async () => {
+  await keyring.close()
+  await platform.close()
+})
+
+const clientOf = (key: string) => createClient({ url: platform.url, key })
+
+async function clientFor(scopes: ('tasks:read' | 'tasks:write')[], agents?: string[]): Promise<RivuletClient> {
+  return clientOf((await keyring.create({ tenant: 'default', scopes, ...(agents && { agents }) })).key)
+}
+
+describe('a value', () => {
+  test('is stored, merged, replaced and removed under its key, with a version that grows, at every API', async () => {
+    const first = await client.store.put('customer:ada', 'prefs', { tone: 'warm', langs: ['en'] })
+    expect(first).toEqual({
+      scope: 'customer:ada',
+      key: 'prefs',
+      value: { tone: 'warm', langs: ['en'] },
+      version: 1,
+      updatedAt: first.updatedAt,
+    })
+    const merged = await otherApi.store.patch('customer:ada', 'prefs', { tone: null, name: 'Ada' })
+    expect(merged).toMatchObject({ value: { langs: ['en'], name: 'Ada' }, version: 2 })
+    expect(await client.store.get('customer:ada', 'prefs')).toEqual(merged)
+    expect(await client.store.put('customer:ada', 'prefs', null)).toMatchObject({ value: null, version: 3 })
+    await client.store.remove('customer:ada', 'prefs')
+    await expect(client.store.get('customer:ada', 'prefs')).rejects.toMatchObject({ code: 'not_found' })
+    await expect(client.store.remove('customer:ada', 'prefs')).rejects.toMatchObject({ code: 'not_found' })
+    expect((await client.store.put('customer:ada', 'prefs', 1)).version).toBeGreaterThan(3)
+  })
+
+  test('is changed only in the version that the caller knows', async () => {
+    const { version } = await client.store.put('tenant', 'counted', 0, { version: 0 })
+    await expect(client.store.put('tenant', 'counted', 1, { version: 0 })).rejects.toMatchObject({ code: 'precondition_failed' })
+    const second = await client.store.put('tenant', 'counted', 1, { version })
+    await expect(client.store.patch('tenant', 'counted', { a: 1 }, { version })).rejects.toMatchObject({ code: 'precondition_failed' })
+    await expect(client.store.remove('tenant', 'counted', { version })).rejects.toMatchObject({ code: 'precondition_failed' })
+    // Sent again after its response was lost.
+    expect(await client.store.put('tenant', 'counted', 1, { version })).toEqual(second)
+    await client.store.remove('tenant', 'counted', { version: second.version })
+  })
+
+  test('loses no change of callers that come together', async () => {
+    await client.store.put('tenant', 'sum', 0)
+    const add = async (api: RivuletClient): Promise<void> => {
+      const { value, version } = await api.store.get('tenant', 'sum')
+      try {
+        await api.store.put('tenant', 'sum', Number(value) + 1, { version })
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'precondition_failed' })
+        await add(api)
+      }
+    }
+    // The value of two callers may be equal, so each adds under the version that it has read.
+    for (let round = 0; round < 5; round += 1) await Promise.all([add(client), client.store.patch('tenant', `own ${round}`, { round })])
+    await Promise.all(Array.from({ length: 8 }, (_, i) => client.store.patch('tenant', 'fields', { [`field ${i}`]: i })))
+    expect(await client.store.get('tenant', 'sum')).toMatchObject({ value: 5 })
+    expect(Object.keys((await client.store.get('tenant', 'fields')).value as object)).toHaveLength(8)
+  })
+
+  test('has an ETag, and If-None-Match keeps the first one', async () => {
+    const put = (value: number) =>
+      fetch(`${platform.url}/v1/store/tenant/first`, {
+        method: 'PUT',
+        body: JSON.stringify({ value }),
+        headers: { authorization: `Bearer ${root}`, 'content-type': 'application/json', 'if-none-match': '*' },
+      })
+    const created = await put(1)
+    expect([created.status, created.headers.get('etag')]).toEqual([201, `"${((await created.json()) as StoredValue).version}"`])
+    expect((await put(1)).status).toBe(412)
+    expect(await client.store.get('tenant', 'first')).toMatchObject({ value: 1 })
+  })
+})
+
+describe('a scope', () => {
+  test('is listed in pages, by a prefix and by words, and cleared', async () => {
+    const scope = 'customer:jürgen & söhne'
+    for (const key of ['orders/2', 'orders/1', 'notes', 'Zebra']) await client.store.put(scope, key, { text: `about ${key}`, city: 'Köln' })
+    const keysOf = async (query?: Parameters<typeof client.store.list>[1]) =>
+      (await client.store.list(scope, query)).data.map(({ key }) => key)
+    expect(await keysOf()).toEqual(['Zebra', 'notes', 'orders/1', 'orders/2'])
+    expect(await keysOf({ prefix: 'orders/' })).toEqual(['orders/1', 'orders/2'])
+    expect(await keysOf({ q: 'köln zebra' })).toEqual(['Zebra'])
+    expect(await keysOf({ q: 'ote' })).toEqual(['notes'])
+    expect(await keysOf({ q: 'nothing of that' })).toEqual([])
+    const page = await client.store.list(scope, { limit: 3 })
+    expect(page).toMatchObject({ data: [{ key: 'Zebra' }, { key: 'notes' }, { key: 'orders/1' }], nextCursor: 'orders/1' })
+    expect(await client.store.list(scope, { limit: 3, cursor: 'orders/1' })).toMatchObject({
+      data: [{ key: 'orders/2' }],
+      nextCursor: null,
+    })
+    await client.store.clear(scope)
+    expect(await client.store.list(scope)).toEqual({ data: [], nextCursor: null })
+    await client.store.clear(scope)
+  })
+
+  test.each(['customers:ada', 'customer:', 'agent:', 'agent:no such name', 'Tenant', `customer:${'a'.repeat(95)}`])(
+    'has one of three kinds of names: %s is refused',
+    async scope => {
+      await expect(client.store.put(scope, 'a', 1)).rejects.toMatchObject({
+        code: scope.length > 100 ? 'url_too_long' : 'validation_failed',
+      })
+    },
+  )
+})
+
+test('limits hold for a value, and for the tenant also when values come together', async () => {
+  await expect(client.store.put('tenant', 'large', 'a'.repeat(64 * 1024))).rejects.toMatchObject({ code: 'value_too_large' })
+  // Without tries of the client, because a quota that is full may have room later.
+  const plain = createClient({ url: platform.url, key: root, maxRetries: 0 })
+  const codes = await Promise.all(
+    Array.from({ length: 8 }, (_, i) =>
+      plain.store.put(`customer:full ${i % 4}`, `${i}`, 'a'.repeat(60_000)).then(
+        () => 'stored',
+        ({ code }) => code as string,
+      ),
+    ),
+  )
+  expect(codes.toSorted()).toEqual([...Array(4).fill('quota_exceeded'), ...Array(4).fill('stored')])
+  for (let i = 0; i < 4; i += 1) await client.store.clear(`customer:full ${i}`)
+  await client.store.put('customer:full 0', 'again', 'a'.repeat(60_000))
+  await client.store.clear('customer:full 0')
+})
+
+test('a key that is limited to agents uses the scopes of these, and one that may only write gets no value', async () => {
+  const limited = await clientFor(['tasks:read', 'tasks:write'], ['desk'])
+  expect(await limited.store.put('agent:desk', 'own', 1)).toMatchObject({ value: 1 })
+  for (const scope of ['agent:other', 'customer:ada', 'tenant'])
+    for (const call of [
+      limited.store.put(scope, 'own', 1),
+      limited.store.list(scope),
+      limited.store.get(scope, 'own'),
+      limited.store.clear(scope),
+    ])
+      await expect(call).rejects.toMatchObject({ code: 'forbidden' })
+  const writer = await clientFor(['tasks:write'])
+  await client.store.put('tenant', 'private', { word: 'secret' })
+  expect(await writer.store.patch('tenant', 'private', { more: 1 })).toMatchObject({ value: null })
+  await expect(writer.store.get('tenant', 'private')).rejects.toMatchObject({ code: 'forbidden' })
+  expect(await client.store.get('tenant', 'private')).toMatchObject({ value: { word: 'secret', more: 1 } })
+})
+
+describe('a turn', () => {
+  test('keeps values for its customer, its agent and its tenant, which later tasks find', async () => {
+    const agent = defineAgent('remembering', async turn => {
+      const visits = await turn.store.get<number>('customer', 'visits')
+      await turn.store.put('customer', 'visits', (visits?.value ?? 0) + 1, { version: visits?.version ?? 0 })
+      await turn.store.patch('agent', 'last', { customer: turn.text })
+      const { data } = await turn.store.search('agent', turn.text)
+      await turn.send(
+        `${turn.text} ${(visits?.value ?? 0) + 1} ${data.length} ${(await turn.store.list('tenant', { prefix: 'no such' })).data.length}`,
+      )
+    })
+    await startOwnWorker(platform, [agent], { key: root, callerKey: root })
+    const run = async (customer: string) => (await client.run({ agent: 'remembering', input: customer, concurrencyKey: customer })).text
+    expect([await run('eve'), await run('eve'), await run('bob')]).toEqual(['eve 1 1 0', 'eve 2 1 0', 'bob 1 1 0'])
+    expect(await client.store.get('customer:eve', 'visits')).toMatchObject({ value: 2 })
+    expect(await client.store.get('agent:remembering', 'last')).toMatchObject({ value: { customer: 'bob' } })
+    await expect(client.run({ agent: 'remembering', input: 'no customer' })).rejects.toMatchObject({
+      message: expect.stringContaining('concurrencyKey'),
+    })
+  })
+})

@@ -114,6 +114,17 @@ describe.each(['/v1/files', '/openai/v1/files'])('DELETE %s/:id', path => {
   })
 })
 
+test('a stream of a key that is limited to an agent ends when the conversation moves to another agent', async () => {
+  const items = [{ role: 'user', content: 'hi' }]
+  const { id } = (await ask<{ id: string }>('POST', '/openai/v1/conversations', limited, { items })).body
+  const response = await fetch(`${platform.url}/v1/tasks/${id}/events?follow=true`, { headers: { authorization: `Bearer ${limited}` } })
+  expect(response.status).toBe(200)
+  const moving = { model: 'scripted', conversation: id, input: 'x', background: true }
+  expect((await ask('POST', '/openai/v1/responses', owner, moving)).status).toBe(200)
+  for await (const _ of response.body ?? []);
+  expect(codeOf(await ask('GET', `/v1/tasks/${id}`, limited))).toEqual([404, 'task_not_found'])
+})
+
 describe('a key that may only write', () => {
   const hidden = async (method: string, path: string, body?: object) => {
     const reply = await ask(method, path, writer, body)

@@ -46,7 +46,7 @@ import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
 import { protocols } from './protocols/protocols.ts'
 import { hasLiveKey } from './store/access/keys.ts'
-import { createReachCheck } from './store/access/reach.ts'
+import { createReachCheck, tasksWithin } from './store/access/reach.ts'
 import { createVault } from './store/access/vault.ts'
 import { openDatabase } from './store/connection/database.ts'
 import { requireFitSchema } from './store/connection/schema-fitness.ts'
@@ -184,6 +184,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const processes = createProcessChannel({ redis, channels, keys: redisKeys, onMessage: sharing.heard })
   const streams = createOpenStreams({
     ...{ keys, tokens, revocations, limits: config.streamLimits, elsewhere: sharing.elsewhere, onLimit },
+    tasksWithin: (reader, tasks) => tasksWithin(databaseFor(reader), reader, tasks),
     onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'closed streams of revoked or expired keys or tokens'),
     onError: error => logger.warn({ err: error }, 'could not check the keys of open streams'),
   })

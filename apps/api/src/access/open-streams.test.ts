@@ -39,6 +39,7 @@ function open({ perToken = 9, perTask = 9, perKey = 2, perTenant = 9, perProcess
   const cuts: unknown[] = []
   const streams = createOpenStreams({
     ...{ keys, tokens, revocations, limits: { perToken, perTask, perKey, perTenant, perProcess } },
+    tasksWithin: async (_, tasks) => new Set(tasks),
     onLimit: setting => rejections.push(setting),
     onCut: (whose, count) => cuts.push([whose, count]),
     onError: error => errors.push(error),

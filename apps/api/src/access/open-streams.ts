@@ -2,10 +2,11 @@
  * The open streams of this process: their limits, their maximum duration, and the next token that each holder of a token receives before the current one
  * expires. The limits of a token, a task, a key and a tenant include the streams of other processes.
  *
- * Every few seconds one query checks all open streams. Streams of revoked or expired keys, and of revoked tokens, are closed. While Postgres is
- * unavailable they stay open, because nothing can be revoked then. A stream with a token ends with the token's session.
+ * Every few seconds the open streams are checked. Those of revoked or expired keys, of revoked tokens, and of tasks that a key limited to agents may not read
+ * any more are closed. While Postgres is unavailable they stay open, because nothing can be revoked then. A stream with a token ends with its session.
  */
 import { RivuletError, type TaskId, type TokenEvent } from '@rivulet/protocol'
+import type { Readable } from '../store/connection/tenant.ts'
 import type { KeyCheck } from './key-check.ts'
 import { isLimited, type Principal } from './principal.ts'
 import { createTally } from './tally.ts'
@@ -54,6 +55,8 @@ export type OpenStreamsDeps = {
   keys: KeyCheck
   tokens: TaskTokens
   revocations: TokenRevocations
+  /** Those of these tasks that a reader may read. */
+  tasksWithin(reader: Readable, tasks: readonly TaskId[]): Promise<ReadonlySet<TaskId>>
   limits: StreamLimits
   /** Open streams of other processes, by what they have in common. */
   elsewhere?: (name: string) => number
@@ -69,6 +72,7 @@ export function createOpenStreams({
   keys,
   tokens,
   revocations,
+  tasksWithin,
   limits,
   elsewhere = () => 0,
   onLimit,
@@ -160,6 +164,21 @@ export function createOpenStreams({
         open.filter(({ principal: { token } }) => token?.task === task && revoked.has(token)),
       )
     }
+    await Promise.all(limitedByKey(open).map(cutMoved))
+  }
+
+  /** The first response of a conversation may be that of another agent. @param limited streams of one key */
+  async function cutMoved(limited: readonly Stream[]): Promise<void> {
+    const [first] = limited
+    if (!first) return
+    const watched = [...new Set(limited.flatMap(({ tasks }) => [...tasks]))]
+    const within = await tasksWithin(first.principal, watched)
+    for (const task of watched.filter(id => !within.has(id))) {
+      cut(
+        { task },
+        limited.filter(({ tasks }) => tasks.has(task)),
+      )
+    }
   }
 
   function cut(whose: { key: string } | { task: TaskId }, ending: readonly Stream[]): void {
@@ -171,6 +190,19 @@ export function createOpenStreams({
     const { token, expiresAt, claims } = tokens.renew(before)
     if (tell({ type: 'token', task: claims.task, token, expiresAt })) stream.token = claims
   }
+}
+
+/** The streams of each key that is limited to agents. */
+function limitedByKey(streams: readonly Stream[]): Stream[][] {
+  const byKey = new Map<string | null, Stream[]>()
+  for (const stream of streams) {
+    const { key, agents } = stream.principal
+    if (!agents || !stream.end) continue
+    const known = byKey.get(key)
+    if (known) known.push(stream)
+    else byKey.set(key, [stream])
+  }
+  return [...byKey.values()]
 }
 
 /** At two thirds of a token's life; the last one of a session has none after it. */

@@ -1,7 +1,9 @@
 /**
- * What a key may access: the turns of a worker, and the rows of a caller whose key is limited to agents. Neither the tenant nor the agent of a row
- * changes, so one check before the access is enough. For a row out of reach, callers return the same as for one that does not exist.
+ * What a key may access: the turns of a worker, and the rows of a caller whose key is limited to agents. For a row out of reach, callers return the same as
+ * for one that does not exist. The tenant of a row never changes. Its agent does once, if the first response of a conversation is that of another one: so each
+ * read and change checks it again, and open streams are checked from time to time.
  */
+import type { TaskId } from '@rivulet/protocol'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import type { Database, DatabaseHandle } from '../connection/database.ts'
@@ -25,6 +27,16 @@ export async function turnsWithin(db: Database, { tenant, agents }: Reach, ids: 
 
 const owned = { tasks, schedules, webhooks, files } as const
 export type OwnedKind = keyof typeof owned
+
+/** Those of these tasks that a reader may read. */
+export async function tasksWithin(db: Database, { tenant }: Readable, ids: readonly TaskId[]): Promise<ReadonlySet<TaskId>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db
+    .select({ id: tasks.id })
+    .from(tasks)
+    .where(and(inArray(tasks.id, [...ids]), isOf(tenant, tasks.tenant)))
+  return new Set(rows.map(({ id }) => id))
+}
 
 const maxKnownTasks = 50_000
 

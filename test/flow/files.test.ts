@@ -152,6 +152,9 @@ describe('an upload', () => {
     expect(codeOf(await send(part('name="other"; filename="x"')))).toEqual([400, 'validation_failed'])
     expect(codeOf(await send(`--cut\r\n${'a: b\r\n'.repeat(20_000)}`))).toEqual([400, 'bad_request'])
     expect(codeOf(await send(''))).toEqual([400, 'bad_request'])
+    const file = (letter: string, size: number) =>
+      `--cut\r\ncontent-disposition: form-data; name="file"; filename="${letter}"\r\n\r\n${letter.repeat(size)}\r\n`
+    expect(codeOf(await send(`${file('a', 100 * KiB)}${file('b', 400 * KiB)}--cut--\r\n`))).toEqual([400, 'bad_request'])
     expect(await leftovers()).toEqual(before)
   })
 

@@ -91,19 +91,17 @@ export function createTransferring({ files, transfers, metrics, config: { limits
     open = wholeBody,
   ): Promise<T> {
     const transfer = await transfers.begin(tenant, caller)
+    const { fileBytes: maxBytes, viewerStallMs: stallMs } = limits
+    const body = readFileBody(request.raw, { maxBytes, stallMs, signal: transfer.signal, tooLarge: () => tooLarge(maxBytes) })
     try {
-      const { fileBytes: maxBytes, viewerStallMs: stallMs } = limits
-      const body = readFileBody(request.raw, { maxBytes, stallMs, signal: transfer.signal, tooLarge: () => tooLarge(maxBytes) })
-      const { name, mimeType, size, sha256, bytes } = await open(request, body, maxBytes).catch(async error => {
-        // What was begun and is not read to its end would hold back the response.
-        await body.return(undefined)
-        throw error
-      })
+      const { name, mimeType, size, sha256, bytes } = await open(request, body, maxBytes)
       return await files.write(tenant, { bytes: counted('up', bytes), size, name, mimeType, uploadedFor }, file => {
         if (sha256 !== null && sha256 !== file.sha256) throw invalid('content-digest', 'The body does not have this checksum')
         return commit(file)
       })
     } finally {
+      // A body that is not read to its end would hold back the response.
+      await body.return(undefined)
       transfer.over()
     }
   }

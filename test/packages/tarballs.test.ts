@@ -58,7 +58,7 @@ test('the worker has all its types where no other package is installed', async (
   const alone = mkdtempSync(join(tmpdir(), 'rivulet-worker-'))
   onTestFinished(() => rmSync(alone, { recursive: true, force: true }))
   const needed = inject('tarballs').filter(file => /rivulet-(protocol|contract|runtime|broker|agent|worker)-/.test(file))
-  expect(needed).toHaveLength(5)
+  expect(needed).toHaveLength(6)
   await installPackages(alone, [...needed, ...packagesOf(checkout, 'typescript', '@types/node')])
   cpSync(fileURLToPath(new URL('./alone/types.ts', import.meta.url)), join(alone, 'types.ts'))
   const compilerOptions = { module: 'nodenext', target: 'es2023', strict: true, noEmit: true, skipLibCheck: true, types: ['node'] }

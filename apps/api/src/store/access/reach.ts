@@ -1,7 +1,7 @@
 /**
  * What a key may access: the turns of a worker, and the rows of a caller whose key is limited to agents. For a row out of reach, callers return the same as
- * for one that does not exist. The tenant of a row never changes. Its agent does once, if the first response of a conversation is that of another one: so each
- * read and change checks it again, and open streams are checked from time to time.
+ * for one that does not exist. The tenant of a row never changes. Its agent does once, if the first response of a conversation is that of another one: so the
+ * rows themselves decide each read and change (row-level security, `lockTask`), and open streams are checked from time to time.
  */
 import type { TaskId } from '@rivulet/protocol'
 import { and, eq, inArray, sql } from 'drizzle-orm'
@@ -34,7 +34,7 @@ export async function tasksWithin(db: Database, { tenant }: Readable, ids: reado
   const rows = await db
     .select({ id: tasks.id })
     .from(tasks)
-    .where(and(inArray(tasks.id, [...ids]), isOf(tenant, tasks.tenant)))
+    .where(and(sql`${tasks.id} = any(${sql.param([...ids])}::uuid[])`, isOf(tenant, tasks.tenant)))
   return new Set(rows.map(({ id }) => id))
 }
 

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createClient, type RivuletClient, type Webhook } from '@rivulet/client'
+import { verifyWebhook } from '@rivulet/client/webhooks'
 import { Webhook as Receiver } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -81,6 +82,7 @@ test('a finished turn is delivered once its rows can be read, signed so that the
   const [{ headers, body, event } = { headers: {}, body: '', event: null }] = received
   expect(new Receiver(secret).verify(body, headers)).toEqual(event)
   expect(() => new Receiver(secret).verify(`${body} `, headers)).toThrow()
+  expect(await verifyWebhook(secret, headers, body)).toEqual(event)
   expect(event).toMatchObject({
     type: 'turn.finished',
     timestamp: expect.any(String),

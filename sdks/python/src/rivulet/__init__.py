@@ -7,11 +7,12 @@ from .testing import TestTurn, test_turn
 from .turn import Turn
 from .updates import DeltaAccumulator, custom, delta, done, full, start, text, tool_request, tool_response
 from .waits import Answer, Child
+from .webhooks import verify_webhook
 from .worker import JsonFormatter, Worker, run
 
 __all__ = [
     "Agent", "Answer", "Child", "Client", "DeltaAccumulator", "Event", "JsonFormatter", "Message", "Result", "RivuletError", "Sent",
     "TestTurn", "Turn", "Worker", "agent", "custom", "delta", "done", "full", "run", "start", "test_turn", "text", "text_of",
-    "tool_request", "tool_response",
+    "tool_request", "tool_response", "verify_webhook",
 ]  # fmt: skip
 __version__ = "0.2.0"

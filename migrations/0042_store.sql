@@ -11,6 +11,7 @@ CREATE TABLE "memory_values" (
 	"scope" text NOT NULL,
 	"key" text NOT NULL,
 	"version" integer NOT NULL,
+	"change" text,
 	"value" json NOT NULL,
 	"words" "tsvector" NOT NULL,
 	"bytes" integer NOT NULL,

@@ -214,6 +214,19 @@ describe.skipIf(!hasPython)('[needs python3] the package for Python', () => {
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
+  test('keeps values for a customer, which the next task of the customer finds', async () => {
+    await startWorker()
+    const texts: string[] = []
+    for (let i = 1; i <= 2; i += 1) {
+      const { task } = await platform.client.createTask({ agent: 'py-store', input: 'hello', concurrencyKey: 'ada' })
+      await platform.client.waitForEnd(task.id)
+      texts.push(...(await textsOf(task.id)))
+    }
+    expect(texts).toEqual(['1 None None', '2 None None'])
+    const stored = await platform.client.get('/v1/store/customer:ada/visits')
+    expect(stored.body).toMatchObject({ value: 2 })
+  })
+
   test('uploads and downloads files, sends signals, and follows the feed', async () => {
     await startWorker()
     // If a check fails, the call rejects with the output of the script.

@@ -56,8 +56,7 @@ describe('a value', () => {
     const second = await client.store.put('tenant', 'counted', 1, { version })
     await expect(client.store.patch('tenant', 'counted', { a: 1 }, { version })).rejects.toMatchObject({ code: 'precondition_failed' })
     await expect(client.store.remove('tenant', 'counted', { version })).rejects.toMatchObject({ code: 'precondition_failed' })
-    // Sent again after its response was lost.
-    expect(await client.store.put('tenant', 'counted', 1, { version })).toEqual(second)
+    await expect(client.store.put('tenant', 'counted', 1, { version })).rejects.toMatchObject({ code: 'precondition_failed' })
     await client.store.remove('tenant', 'counted', { version: second.version })
   })
 
@@ -72,23 +71,23 @@ describe('a value', () => {
         await add(api)
       }
     }
-    // The value of two callers may be equal, so each adds under the version that it has read.
-    for (let round = 0; round < 5; round += 1) await Promise.all([add(client), client.store.patch('tenant', `own ${round}`, { round })])
+    await Promise.all(Array.from({ length: 8 }, (_, i) => add(i % 2 ? client : otherApi)))
     await Promise.all(Array.from({ length: 8 }, (_, i) => client.store.patch('tenant', 'fields', { [`field ${i}`]: i })))
-    expect(await client.store.get('tenant', 'sum')).toMatchObject({ value: 5 })
+    expect(await client.store.get('tenant', 'sum')).toMatchObject({ value: 8 })
     expect(Object.keys((await client.store.get('tenant', 'fields')).value as object)).toHaveLength(8)
   })
 
-  test('has an ETag, and If-None-Match keeps the first one', async () => {
-    const put = (value: number) =>
+  test('has an ETag, and If-None-Match keeps the first one, but for a repeated call', async () => {
+    const put = (value: number, key: string) =>
       fetch(`${platform.url}/v1/store/tenant/first`, {
         method: 'PUT',
         body: JSON.stringify({ value }),
-        headers: { authorization: `Bearer ${root}`, 'content-type': 'application/json', 'if-none-match': '*' },
+        headers: { authorization: `Bearer ${root}`, 'content-type': 'application/json', 'if-none-match': '*', 'idempotency-key': key },
       })
-    const created = await put(1)
+    const created = await put(1, 'first')
     expect([created.status, created.headers.get('etag')]).toEqual([201, `"${((await created.json()) as StoredValue).version}"`])
-    expect((await put(1)).status).toBe(412)
+    expect((await put(1, 'second')).status).toBe(412)
+    expect([(await put(1, 'first')).status, (await put(2, 'no spaces')).status]).toEqual([200, 400])
     expect(await client.store.get('tenant', 'first')).toMatchObject({ value: 1 })
   })
 })
@@ -112,10 +111,15 @@ describe('a scope', () => {
     })
     await client.store.clear(scope)
     expect(await client.store.list(scope)).toEqual({ data: [], nextCursor: null })
+    await client.store.put(scope, 'two lines', 'first\nsecond')
+    expect(await keysOf({ q: 'second' })).toEqual(['two lines'])
+    const { version } = await client.store.get(scope, 'two lines')
+    await client.store.clear(scope)
+    expect((await client.store.put(scope, 'two lines', 'later')).version).toBeGreaterThan(version)
     await client.store.clear(scope)
   })
 
-  test.each(['customers:ada', 'customer:', 'agent:', 'agent:no such name', 'Tenant', `customer:${'a'.repeat(95)}`])(
+  test.each(['customers:ada', 'customer:', 'agent:', 'agent:no such name', 'Tenant', 'tenants', `customer:${'a'.repeat(95)}`])(
     'has one of three kinds of names: %s is refused',
     async scope => {
       await expect(client.store.put(scope, 'a', 1)).rejects.toMatchObject({
@@ -127,17 +131,15 @@ describe('a scope', () => {
 
 test('limits hold for a value, and for the tenant also when values come together', async () => {
   await expect(client.store.put('tenant', 'large', 'a'.repeat(64 * 1024))).rejects.toMatchObject({ code: 'value_too_large' })
-  // Without tries of the client, because a quota that is full may have room later.
-  const plain = createClient({ url: platform.url, key: root, maxRetries: 0 })
   const codes = await Promise.all(
     Array.from({ length: 8 }, (_, i) =>
-      plain.store.put(`customer:full ${i % 4}`, `${i}`, 'a'.repeat(60_000)).then(
+      client.store.put(`customer:full ${i % 4}`, `${i}`, 'a'.repeat(60_000)).then(
         () => 'stored',
         ({ code }) => code as string,
       ),
     ),
   )
-  expect(codes.toSorted()).toEqual([...Array(4).fill('quota_exceeded'), ...Array(4).fill('stored')])
+  expect(codes.toSorted()).toEqual([...Array(4).fill('store_full'), ...Array(4).fill('stored')])
   for (let i = 0; i < 4; i += 1) await client.store.clear(`customer:full ${i}`)
   await client.store.put('customer:full 0', 'again', 'a'.repeat(60_000))
   await client.store.clear('customer:full 0')
@@ -148,12 +150,12 @@ test('a key that is limited to agents uses the scopes of these, and one that may
   expect(await limited.store.put('agent:desk', 'own', 1)).toMatchObject({ value: 1 })
   for (const scope of ['agent:other', 'customer:ada', 'tenant'])
     for (const call of [
-      limited.store.put(scope, 'own', 1),
-      limited.store.list(scope),
-      limited.store.get(scope, 'own'),
-      limited.store.clear(scope),
+      () => limited.store.put(scope, 'own', 1),
+      () => limited.store.list(scope),
+      () => limited.store.get(scope, 'own'),
+      () => limited.store.clear(scope),
     ])
-      await expect(call).rejects.toMatchObject({ code: 'forbidden' })
+      await expect(call()).rejects.toMatchObject({ code: 'forbidden' })
   const writer = await clientFor(['tasks:write'])
   await client.store.put('tenant', 'private', { word: 'secret' })
   expect(await writer.store.patch('tenant', 'private', { more: 1 })).toMatchObject({ value: null })
@@ -177,8 +179,18 @@ describe('a turn', () => {
     expect([await run('eve'), await run('eve'), await run('bob')]).toEqual(['eve 1 1 0', 'eve 2 1 0', 'bob 1 1 0'])
     expect(await client.store.get('customer:eve', 'visits')).toMatchObject({ value: 2 })
     expect(await client.store.get('agent:remembering', 'last')).toMatchObject({ value: { customer: 'bob' } })
-    await expect(client.run({ agent: 'remembering', input: 'no customer' })).rejects.toMatchObject({
-      message: expect.stringContaining('concurrencyKey'),
+    for (const terms of [{}, { concurrencyKey: 'a'.repeat(92) }])
+      await expect(client.run({ agent: 'remembering', input: 'no customer', ...terms })).rejects.toMatchObject({
+        message: expect.stringContaining('concurrencyKey'),
+      })
+  })
+
+  test('fails when the store is full, and does not wait for room', async () => {
+    const agent = defineAgent('hoarding', async turn => {
+      for (let i = 0; ; i += 1) await turn.store.put('agent', `piece ${i}`, 'a'.repeat(60_000))
     })
+    await startOwnWorker(platform, [agent], { key: root, callerKey: root })
+    await expect(client.run({ agent: 'hoarding', input: 'go' })).rejects.toMatchObject({ code: 'store_full' })
+    await client.store.clear('agent:hoarding')
   })
 })

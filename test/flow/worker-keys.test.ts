@@ -47,6 +47,8 @@ const appendOf = (held: Held, ...events: unknown[]) => ({
 
 const wanted = { name: 'go', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 60_000 } }
 
+const ofStore = { action: 'put', scope: 'tenant', key: 'one', value: 'secret' }
+
 const rows: Record<string, Row> = {
   claim: {
     ask: ({ turnId, claimId }) => ({ worker: 'w', turnId, claimId }),
@@ -61,6 +63,7 @@ const rows: Record<string, Row> = {
     ask: ({ turnId, claimId }) => ({ turnId, claimId, records: [{ id: 'a', usage: { inputTokens: 1 } }] }),
     holder: () => ({ isOverBudget: false }),
   },
+  store: { ask: ({ turnId, claimId }) => ({ turnId, claimId, call: ofStore }), holder: () => ({ stored: { value: 'secret' } }) },
   release: { ask: holding, holder: () => ({ result: 'released' }) },
   finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ result: 'committed' }) },
   ask: {
@@ -102,6 +105,10 @@ const publicRows: Record<string, Row> = {
   usage: {
     ask: ({ turnId, claimId }) => ({ turn: turnId, claim: claimId, records: [{ id: 'a', usage: { inputTokens: 1 } }] }),
     holder: () => ({ isOverBudget: false }),
+  },
+  store: {
+    ask: ({ turnId, claimId }) => ({ turn: turnId, claim: claimId, call: ofStore }),
+    holder: () => ({ stored: { value: 'secret' } }),
   },
   take: { ask: held => ({ ...byWords(held), after: 0 }), holder: () => ({ joined: [] }) },
   ask: {

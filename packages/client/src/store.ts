@@ -1,7 +1,7 @@
 /** Memory above the tasks: values by scope and key. A scope is `tenant`, `agent:<name>`, or `customer:<key>`. */
 import type { StoredValue } from '@rivulet/contract/store'
 import type { Json, JsonObject } from '@rivulet/protocol'
-import type { CallOptions, Http } from './http/http.ts'
+import { type CallOptions, type Http, randomKey } from './http/http.ts'
 import { pathOf } from './http/path-of.ts'
 import { type Page, readBody, readNothing, readPage } from './http/responses.ts'
 
@@ -28,15 +28,19 @@ export function createStoreCalls({ call }: Http): StoreCalls {
   const read = readBody<StoredValue>('storedValue')
   return {
     get: (scope, key, own) => call({ path: pathOf('store', scope, key), ...own, read }),
-    put: (scope, key, value, own) => call({ method: 'PUT', path: pathOf('store', scope, key), body: { value }, ...changing(own), read }),
-    patch: (scope, key, value, own) =>
-      call({ method: 'PATCH', path: pathOf('store', scope, key), body: { value }, ...changing(own), read }),
-    remove: (scope, key, own) => call({ method: 'DELETE', path: pathOf('store', scope, key), ...changing(own), read: readNothing }),
+    put: (scope, key, value, own) => change('PUT', pathOf('store', scope, key), value, own),
+    patch: (scope, key, patch, own) => change('PATCH', pathOf('store', scope, key), patch, own),
+    remove: (scope, key, own) => call({ method: 'DELETE', path: pathOf('store', scope, key), ...termsOf(own), read: readNothing }),
     list: (scope, query, own) => call({ path: pathOf('store', scope), query, ...own, read: readPage<StoredValue>('storedValue') }),
     clear: (scope, own) => call({ method: 'DELETE', path: pathOf('store', scope), ...own, read: readNothing }),
   }
+
+  /** With a key, by which the API knows a change that is sent again because no response came. */
+  function change(method: 'PUT' | 'PATCH', path: string, value: Json, own?: StoreChangeOptions): Promise<StoredValue> {
+    return call({ method, path, body: { value }, idempotencyKey: randomKey(), ...termsOf(own), read })
+  }
 }
 
-function changing({ version, ...own }: StoreChangeOptions = {}) {
+function termsOf({ version, ...own }: StoreChangeOptions = {}) {
   return { ...own, ...(version !== undefined && { ifMatch: `"${version}"` }) }
 }

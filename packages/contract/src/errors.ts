@@ -34,6 +34,7 @@ export const errorMeanings: Readonly<Record<ErrorCode, string>> = {
   body_too_large: 'more than `MAX_BODY_BYTES`, or a file with more than `MAX_FILE_BYTES`',
   state_too_large: 'a state of more than 1 MiB as JSON; also the error of a turn that sets one',
   value_too_large: 'a value of the store with more than 64 KiB as JSON',
+  store_full: 'values of a tenant with more than `MAX_STORE_BYTES_PER_TENANT`, or 16 MiB in one scope of the store',
   url_too_long: 'the URL, or an id in it, is too long',
   unsupported_media_type: 'not `application/json`, or compressed',
   range_not_satisfiable: 'the file does not have this range',
@@ -48,7 +49,7 @@ export const errorMeanings: Readonly<Record<ErrorCode, string>> = {
   too_many_streams:
     'more than `MAX_STREAMS_PER_TOKEN`, `MAX_STREAMS_PER_TASK`, `MAX_STREAMS_PER_KEY` or `MAX_STREAMS_PER_TENANT`; the message names the limit',
   quota_exceeded:
-    'more than `MAX_TURNS_PER_TENANT`, `MAX_KEYS_PER_TENANT`, `MAX_WEBHOOKS_PER_TENANT`, `MAX_SCHEDULES_PER_TENANT`, `MAX_FILE_BYTES_PER_TENANT` or `MAX_STORE_BYTES_PER_TENANT`, or 16 MiB in one scope of the store',
+    'more than `MAX_TURNS_PER_TENANT`, `MAX_KEYS_PER_TENANT`, `MAX_WEBHOOKS_PER_TENANT`, `MAX_SCHEDULES_PER_TENANT` or `MAX_FILE_BYTES_PER_TENANT`',
   rate_limited:
     'more than `RATE_LIMIT_PER_SECOND` of a key or `RATE_LIMIT_TENANT_PER_SECOND` of a tenant; the message names the limit, and `Retry-After` is exact',
   headers_too_large: 'more than 16 KiB of headers, or more than 2,000 headers',

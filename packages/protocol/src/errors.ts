@@ -40,6 +40,7 @@ export const errorTable = {
   body_too_large: { status: 413, retry: false },
   state_too_large: { status: 413, retry: false },
   value_too_large: { status: 413, retry: false },
+  store_full: { status: 413, retry: false },
   url_too_long: { status: 414, retry: false },
   unsupported_media_type: { status: 415, retry: false },
   range_not_satisfiable: { status: 416, retry: false },

@@ -135,4 +135,12 @@ async def files(turn):
     await turn.send(f"{file['name']} {(await turn.files.read(file['id'])).decode()} " + turn.secrets.get("TOKEN", "none"))
 
 
-rivulet.run(generator, auto, manual, retry, wait, beside, parent, slow, signaled, take, files, drain_seconds=float(sys.argv[1]))
+@agent("py-store")
+async def store(turn):
+    visits = await turn.store.get("customer", "visits")
+    await turn.store.put("customer", "visits", (visits["value"] if visits else 0) + 1, version=visits["version"] if visits else 0)
+    page = await turn.store.list("customer", prefix="vis", limit=1)
+    await turn.send(f"{page['data'][0]['value']} {page['nextCursor']} {await turn.store.get('tenant', 'no such key')}")
+
+
+rivulet.run(generator, auto, manual, retry, wait, beside, parent, slow, signaled, take, files, store, drain_seconds=float(sys.argv[1]))

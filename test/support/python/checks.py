@@ -13,10 +13,10 @@ import unittest
 import uuid
 from unittest import mock
 
-from rivulet import Client, RivuletError, agent, delta, done, test_turn, text
+from rivulet import Client, RivuletError, agent, delta, done, test_turn, text, verify_webhook
 from rivulet import writer as writer_module
 from rivulet.agent import RunningTurn
-from rivulet.testing import MemoryCalls, TestTurn
+from rivulet.testing import MemoryCalls, MemoryStore, TestTurn
 from rivulet.worker import Worker
 
 
@@ -36,7 +36,7 @@ class RecordingCalls(MemoryCalls):
     """The server of one turn; keeps the calls, and the waits that a test answers later."""
 
     def __init__(self):
-        super().__init__(TestTurn(), {}, [])
+        super().__init__(TestTurn(), {}, [], MemoryStore({}))
         self.posts = []
         self.answers = {}
         self.refused = None
@@ -478,6 +478,50 @@ class Clients(unittest.IsolatedAsyncioTestCase):
                 with mock.patch("rivulet.http.asyncio.sleep", never):
                     await client.task("two")
         self.assertEqual(server.paths, ["/v1/tasks/one", "/v1/tasks/two"])
+
+
+@agent("remembers")
+async def remembers(turn):
+    visits = await turn.store.get("customer", "visits")
+    count = visits["value"] + 1 if visits else 1
+    await turn.store.put("customer", "visits", count, version=visits["version"] if visits else 0)
+    await turn.store.patch("agent", "last", {"text": turn.text, "before": None})
+    found = await turn.store.search("agent", turn.text)
+    await turn.send(f"{count} {[stored['key'] for stored in found['data']]}")
+    with contextlib.suppress(RivuletError):
+        await turn.store.put("customer", "visits", 99, version=99)
+    if count > 1:
+        await turn.store.remove("customer", "visits")
+
+
+class StoreAndWebhooks(unittest.IsolatedAsyncioTestCase):
+    async def test_a_turn_keeps_values_above_its_task(self):
+        first = await test_turn(remembers, "hello")
+        self.assertEqual((first.status, first.text), ("completed", "1 ['last']"))
+        self.assertEqual(first.store, {"customer": {"visits": 1}, "agent": {"last": {"text": "hello"}}})
+        second = await test_turn(remembers, "again", store=first.store)
+        self.assertEqual((second.text, second.store), ("2 ['last']", {"agent": {"last": {"text": "again"}}}))
+
+    def test_a_delivery_is_verified_by_its_secret(self):
+        secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+        signed = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        headers = {"Webhook-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330", "webhook-signature": f"v1,AA== {signed}"}
+        body, now = '{"test": 2432232314}', 1614265330
+        self.assertEqual(verify_webhook(["whsec_AAAA", secret], headers, body.encode(), now=now), {"test": 2432232314})
+        for more, text, at in (
+            ({}, body.replace("2", "3"), now),
+            ({}, body, now + 360),
+            ({}, body, now - 360),
+            ({"webhook-signature": "v1,ä"}, body, now),
+            ({"webhook-timestamp": "-1"}, body, now),
+            ({"Webhook-Id": ""}, body, now),
+        ):
+            with self.assertRaises(RivuletError) as raised:
+                verify_webhook(secret, {**headers, **more}, text, now=at)
+            self.assertEqual(raised.exception.code, "unauthorized")
+        with self.assertRaises(RivuletError) as raised:
+            verify_webhook("secret", headers, body, now=now)
+        self.assertEqual(raised.exception.code, "bad_call")
 
 
 async def anext_of(events):

@@ -22,7 +22,7 @@ export type Call<T> = CallOptions & {
   body?: unknown
   /** The header If-Match. */
   ifMatch?: string
-  /** Default: a new one for every POST. Null: none. */
+  /** Default: a new one for every POST, and none for other methods. Null: none. */
   idempotencyKey?: string | null | undefined
   /** Tries after the first. Default: the client's. */
   retries?: number
@@ -72,7 +72,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
     refused,
     signal,
   }: Call<T>): Promise<T> {
-    const key = method === 'POST' && idempotencyKey !== null ? (idempotencyKey ?? randomKey()) : null
+    const key = idempotencyKey === undefined && method === 'POST' ? randomKey() : (idempotencyKey ?? null)
     const init: RequestInit = {
       method,
       headers: {
@@ -170,6 +170,6 @@ export function metadataQuery(metadata: Readonly<Record<string, string>> = {}): 
 }
 
 /** `crypto.randomUUID` is missing where a page came over plain HTTP: a phone that looks at a laptop. */
-function randomKey(): string {
+export function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
 }

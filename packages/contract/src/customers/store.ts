@@ -1,5 +1,5 @@
 /** Memory above the task: values by scope and key, for one customer, one agent, or the tenant. */
-import { agentNameSchema, jsonObjectSchema, jsonSchema, maxPageSize, maxStoreKey } from '@rivulet/protocol'
+import { agentNameSchema, headLimits, jsonObjectSchema, jsonSchema, maxPageSize, maxStoreKey } from '@rivulet/protocol'
 import { z } from 'zod'
 import { concurrencyKeySchema } from '../limits.ts'
 import { nothing, pageOf, route } from '../route.ts'
@@ -19,6 +19,7 @@ export const storeScopeSchema = z.union(
     z
       .string()
       .startsWith('customer:')
+      .max(headLimits.paramLength)
       .refine(scope => concurrencyKeySchema.safeParse(scope.slice('customer:'.length)).success),
   ],
   { error: 'Use tenant, agent:<name> or customer:<key>' },
@@ -60,7 +61,7 @@ export const putStored = route('PUT /v1/store/:scope/:key', {
   body: z.strictObject({ value: jsonSchema }),
   returns: { 200: storedValueSchema, 201: storedValueSchema },
   audited: 'store.set',
-  errors: ['precondition_failed', 'value_too_large', 'quota_exceeded'],
+  errors: ['precondition_failed', 'value_too_large', 'store_full'],
   doc: 'Stores a value',
   note: `${note}, and \`If-None-Match: *\` stores only the first value`,
 })
@@ -72,7 +73,7 @@ export const patchStored = route('PATCH /v1/store/:scope/:key', {
   body: z.strictObject({ value: jsonObjectSchema }),
   returns: { 200: storedValueSchema, 201: storedValueSchema },
   audited: 'store.set',
-  errors: ['precondition_failed', 'value_too_large', 'quota_exceeded'],
+  errors: ['precondition_failed', 'value_too_large', 'store_full'],
   doc: 'Merges an object into a value (RFC 7396)',
   note,
 })

@@ -1,8 +1,13 @@
-/** A value of the store: memory above the tasks, of one customer, one agent, or the tenant. And how a worker uses the scopes of its turn. */
+/** A value of the store, which is memory above the tasks of a customer, an agent or a tenant; and the calls by which a turn uses it. */
 import { jsonObjectSchema, jsonSchema, maxPageSize, maxStoreKey } from '@rivulet/protocol'
 import { z } from 'zod'
 
-export const storeKeySchema = z.string().min(1).max(maxStoreKey)
+/** A URL has no part `.` or `..`. */
+export const storeKeySchema = z
+  .string()
+  .min(1)
+  .max(maxStoreKey)
+  .regex(/^(?!\.{1,2}$)/, 'Use a key other than . and ..')
 
 export const storedValueSchema = z.object({
   scope: z.string(),
@@ -17,15 +22,19 @@ export const storedValueSchema = z.object({
 export const turnScopeSchema = z.enum(['customer', 'agent', 'tenant'])
 
 const place = { scope: turnScopeSchema, key: storeKeySchema }
-/** The version that the turn knows; 0 before the first value. Absent: any. */
-const version = z.int().min(0).optional()
+const change = {
+  /** The version that the turn knows; 0 before the first value. Absent: any. */
+  version: z.int().min(0).optional(),
+  /** An id of the change, the same when it is repeated because no response came. */
+  change: z.string().min(1).max(100).optional(),
+}
 const search = { prefix: z.string().max(maxStoreKey).optional(), q: z.string().min(1).max(200).optional() }
 
 export const storeCallSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('get'), ...place }),
-  z.strictObject({ action: z.literal('put'), ...place, value: jsonSchema, version }),
-  z.strictObject({ action: z.literal('patch'), ...place, value: jsonObjectSchema, version }),
-  z.strictObject({ action: z.literal('remove'), ...place, version }),
+  z.strictObject({ action: z.literal('put'), ...place, value: jsonSchema, ...change }),
+  z.strictObject({ action: z.literal('patch'), ...place, value: jsonObjectSchema, ...change }),
+  z.strictObject({ action: z.literal('remove'), ...place, version: change.version }),
   z.strictObject({
     action: z.literal('list'),
     scope: turnScopeSchema,

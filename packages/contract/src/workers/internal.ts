@@ -97,7 +97,7 @@ export const useStore = route('POST /internal/store', {
   ...working,
   body: z.strictObject({ turnId: turnIdSchema, claimId: z.string().min(1).max(100), call: storeCallSchema }),
   returns: { 200: storeCallResult },
-  errors: ['task_not_found', 'precondition_failed', 'value_too_large', 'quota_exceeded'],
+  errors: ['task_not_found', 'precondition_failed', 'value_too_large', 'store_full'],
   doc: "Reads or changes the values of a turn's customer, agent or tenant",
 })
 

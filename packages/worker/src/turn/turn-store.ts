@@ -1,4 +1,5 @@
 /** Memory above the task: values that the turns of one customer, one agent or one tenant share. */
+import { randomUUID } from 'node:crypto'
 import type { StoreCallInput, StoreCallResult, StoredValue, TurnScope } from '@rivulet/contract/store'
 import type { Json, JsonObject } from '@rivulet/protocol'
 
@@ -27,8 +28,10 @@ export type UseStore = (call: StoreCallInput) => Promise<StoreCallResult>
 export function createTurnStore(use: UseStore): TurnStore {
   return {
     get: async <T>(scope: TurnScope, key: string) => storedIn<T>(await use({ action: 'get', scope, key })),
-    put: async (scope, key, value, change) => requireStored(await use({ action: 'put', scope, key, value, ...change })),
-    patch: async (scope, key, patch, change) => requireStored(await use({ action: 'patch', scope, key, value: patch, ...change })),
+    put: async (scope, key, value, change) =>
+      requireStored(await use({ action: 'put', scope, key, value, ...change, change: randomUUID() })),
+    patch: async (scope, key, patch, change) =>
+      requireStored(await use({ action: 'patch', scope, key, value: patch, ...change, change: randomUUID() })),
     remove: async (scope, key, change) => void (await use({ action: 'remove', scope, key, ...change })),
     list: async (scope, search) => pageIn(await use({ action: 'list', scope, ...search })),
     search: async (scope, q, search) => pageIn(await use({ action: 'list', scope, q, ...search })),

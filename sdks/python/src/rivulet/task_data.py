@@ -1,6 +1,7 @@
 """The data that turns share: the state and the files of their task, and the values above it."""
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -44,11 +45,11 @@ class Store:
         return (await self._use("get", scope, key=key))["stored"]
 
     async def put(self, scope: str, key: str, value: Any, version: int | None = None) -> dict[str, Any]:
-        return (await self._use("put", scope, key=key, value=value, **_given(version)))["stored"]
+        return (await self._use("put", scope, key=key, value=value, change=str(uuid.uuid4()), **_given(version)))["stored"]
 
     async def patch(self, scope: str, key: str, patch: dict[str, Any], version: int | None = None) -> dict[str, Any]:
         """A merge patch: null removes a key, an object is merged."""
-        return (await self._use("patch", scope, key=key, value=patch, **_given(version)))["stored"]
+        return (await self._use("patch", scope, key=key, value=patch, change=str(uuid.uuid4()), **_given(version)))["stored"]
 
     async def remove(self, scope: str, key: str, version: int | None = None) -> None:
         await self._use("remove", scope, key=key, **_given(version))

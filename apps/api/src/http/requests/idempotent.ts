@@ -48,11 +48,8 @@ export function markReplay(reply: FastifyReply, replayed: boolean): void {
 
 /** The request's key, with what was asked under it; null where it has none. */
 export function keyOf(request: FastifyRequest, body: unknown = request.body): IdempotencyKey | null {
-  const key = request.headers['idempotency-key']
-  if (key === undefined) return null
-  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key must be 1 to 255 printable ASCII characters without spaces')
-  }
+  const key = givenKey(request)
+  if (key === null) return null
   const { method, routeOptions, params, query, principal } = request
   const { contract } = routeOptions.config
   if (contract?.idempotencyKey !== 'kept') throw new Error(`The contract keeps no response of ${method} ${routeOptions.url}`)
@@ -60,6 +57,16 @@ export function keyOf(request: FastifyRequest, body: unknown = request.body): Id
   const said = JSON.stringify([method, routeOptions.url, params, query, withoutRpcId(withoutSecrets(body ?? null)) as Json])
   const fingerprint = createHash('sha256').update(said).digest('hex')
   return { tenant: principal.tenant, key: storedKey(principal, key), fingerprint }
+}
+
+/** The header, as the caller sent it. */
+export function givenKey({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
+  const key = headers['idempotency-key']
+  if (key === undefined) return null
+  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key must be 1 to 255 printable ASCII characters without spaces')
+  }
+  return key
 }
 
 /** A key has no spaces, so no two callers can come to the same text. */

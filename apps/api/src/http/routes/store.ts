@@ -6,16 +6,17 @@ import { mayRead, mayUse, type Principal } from '../../access/principal.ts'
 import { changeValue, clearScope, findValue, listValues, removeValue } from '../../store/memory/memory.ts'
 import { createAudit } from '../requests/audited.ts'
 import { conditionsOf, etagOf } from '../requests/conditions.ts'
+import { givenKey } from '../requests/idempotent.ts'
 import { type RequestOf, serve } from '../serve.ts'
 import type { Services } from '../services.ts'
 
 export function storeRoutes(scope: FastifyInstance, services: Services): void {
-  const { databaseFor, config } = services
+  const { databaseFor, listsFor, config } = services
   const { audited } = createAudit(services)
 
   serve(scope, contract.listStore, async ({ params, query, principal }) => {
     requireScope(principal, params.scope)
-    return listValues(databaseFor(principal), { tenant: principal.tenant, ...params }, query, config.limits.pageBytes)
+    return listValues(listsFor(principal), { tenant: principal.tenant, ...params }, query, config.limits.pageBytes)
   })
 
   serve(scope, contract.getStored, async ({ params, principal }, reply) => {
@@ -59,9 +60,10 @@ export function storeRoutes(scope: FastifyInstance, services: Services): void {
     const { params, principal } = request
     requireScope(principal, params.scope)
     const accepts = conditionsOf(request)
+    const change = givenKey(request)
     const place = { tenant: principal.tenant, ...params }
     const { stored, isNew } = await audited(databaseFor(principal.tenant), request, { target: targetOf(params) }, tx =>
-      changeValue(tx, place, { newValue, accepts, maxBytes: config.maxStoreBytes }),
+      changeValue(tx, place, { newValue, accepts, change, maxBytes: config.maxStoreBytes }),
     )
     reply.header('etag', etagOf(stored.version)).status(isNew ? 201 : 200)
     // A patch would return what the caller has not sent.

@@ -17,6 +17,8 @@ export type MemoryChange = {
   newValue: (stored: Json | undefined) => Json
   /** Whether the caller accepts the version that it replaces; 0 before the first. */
   accepts: (version: number) => boolean
+  /** An id of this change, the same when it is repeated. */
+  change: string | null
   /** The limit of all scopes of the tenant. */
   maxBytes: number
 }
@@ -31,7 +33,7 @@ export async function findValue(db: Database | Transaction, place: MemoryPlace):
 
 /** In the order of the keys, by their bytes. A page ends before its values exceed `maxBytes`, and has at least one. */
 export async function listValues(
-  db: Database,
+  db: Database | Transaction,
   { tenant, scope }: Omit<MemoryPlace, 'key'>,
   { prefix, q, cursor, limit }: ListStore,
   maxBytes: number,
@@ -65,91 +67,106 @@ export async function listValues(
   return { data: rows.map(toStoredValue), nextCursor: keys.length < found.length ? (keys.at(-1) ?? null) : null }
 }
 
-/** Throws `precondition_failed` where the caller does not accept the version that is stored. `isNew`: there was no value. */
+/**
+ * Throws `precondition_failed` where the caller does not accept the version that is stored, unless the last change was this one: its caller repeats it because
+ * it got no response. `isNew`: there was no value.
+ */
 export async function changeValue(
   tx: Transaction,
   place: MemoryPlace,
-  { newValue, accepts, maxBytes }: MemoryChange,
+  { newValue, accepts, change, maxBytes }: MemoryChange,
 ): Promise<{ stored: StoredValue; isNew: boolean }> {
   const { tenant, scope, key } = place
   const version = await nextVersion(tx, place)
   const [before] = await tx.select().from(memoryValues).where(isAt(place))
+  if (before && change !== null && before.change === change) return { stored: toStoredValue(before), isNew: false }
+  if (!accepts(before?.version ?? 0)) throw otherVersion(before?.version)
   const text = JSON.stringify(newValue(before?.value))
-  if (!accepts(before?.version ?? 0)) {
-    // The caller repeats a change whose response it did not get (RFC 9110, 13.1.1).
-    if (before && !accepts(0) && text === JSON.stringify(before.value)) return { stored: toStoredValue(before), isNew: false }
-    throw otherVersion(before?.version)
-  }
   const size = Buffer.byteLength(text)
   if (size > maxStoreValueBytes)
     throw new RivuletError('value_too_large', `A stored value has at most ${maxStoreValueBytes} bytes as JSON; this one has ${size}`)
   const bytes = rowBytes + Buffer.byteLength(key) + size
-  const change = {
-    version,
-    value: sql`${text}::json`,
-    words: sql`to_tsvector('simple', ${`${key} ${text}`})`,
-    bytes,
-    updatedAt: sql`now()`,
-  }
-  const [row] = await tx
+  const row = { version, change, value: sql`${text}::json`, words: wordsOf(key, text), bytes, updatedAt: sql`now()` }
+  const [stored] = await tx
     .insert(memoryValues)
-    .values({ tenant, scope, key, ...change })
-    .onConflictDoUpdate({ target: [memoryValues.tenant, memoryValues.scope, memoryValues.key], set: change })
+    .values({ tenant, scope, key, ...row })
+    .onConflictDoUpdate({ target: [memoryValues.tenant, memoryValues.scope, memoryValues.key], set: row })
     .returning()
-  if (!row) throw new RivuletError('internal', 'A stored value was not returned')
-  await count(tx, place, bytes - (before?.bytes ?? 0), maxBytes)
-  return { stored: toStoredValue(row), isNew: !before }
+  if (!stored) throw new RivuletError('internal', 'A stored value was not returned')
+  await addBytes(tx, place, bytes - (before?.bytes ?? 0), maxBytes)
+  return { stored: toStoredValue(stored), isNew: !before }
 }
 
 /** Returns whether there was a value. */
 export async function removeValue(tx: Transaction, place: MemoryPlace, accepts: MemoryChange['accepts']): Promise<boolean> {
   await nextVersion(tx, place)
   const [before] = await tx.delete(memoryValues).where(isAt(place)).returning()
-  if (before && !accepts(before.version)) throw otherVersion(before.version)
-  if (before) await count(tx, place, -before.bytes)
+  if (!accepts(before?.version ?? 0)) throw otherVersion(before?.version)
+  if (before) await addBytes(tx, place, -before.bytes)
   return before !== undefined
 }
 
+/** Leaves nothing with the name of the scope. The row of the tenant keeps how far the versions were. */
 export async function clearScope(tx: Transaction, { tenant, scope }: Omit<MemoryPlace, 'key'>): Promise<void> {
-  const [size] = await tx
-    .delete(memorySizes)
-    .where(and(isOf(tenant, memorySizes.tenant), eq(memorySizes.scope, scope)))
-    .returning()
+  const version = await nextVersion(tx, { tenant, scope })
   await tx.delete(memoryValues).where(and(isOf(tenant, memoryValues.tenant), eq(memoryValues.scope, scope)))
-  if (size) await grow(tx, { tenant, scope: '' }, -size.bytes)
+  const [size] = await tx.delete(memorySizes).where(isSizeOf(tenant, scope)).returning()
+  await addTo(tx, tenant, '', -(size?.bytes ?? 0))
+  await tx
+    .update(memorySizes)
+    .set({ version: sql`greatest(${memorySizes.version}, ${version})` })
+    .where(isSizeOf(tenant, ''))
 }
 
-/** Locks the scope until the transaction ends. */
-async function nextVersion(tx: Transaction, { tenant, scope }: MemoryPlace): Promise<number> {
-  const [row] = await tx
+/** Locks the scope until the transaction ends. A scope that was cleared does not begin again, because a caller may know a version of it. */
+async function nextVersion(tx: Transaction, { tenant, scope }: Omit<MemoryPlace, 'key'>): Promise<number> {
+  const [next] = await tx
     .insert(memorySizes)
     .values({ tenant, scope, version: 1 })
     .onConflictDoUpdate({ target: [memorySizes.tenant, memorySizes.scope], set: { version: sql`${memorySizes.version} + 1` } })
     .returning()
-  return row?.version ?? 1
-}
-
-async function count(
-  tx: Transaction,
-  { tenant, scope }: MemoryPlace,
-  difference: number,
-  maxBytes = Number.POSITIVE_INFINITY,
-): Promise<void> {
-  const ofScope = await grow(tx, { tenant, scope }, difference)
-  if (difference > 0 && ofScope > maxStoreScopeBytes)
-    throw new RivuletError('quota_exceeded', `A scope of the store may have at most ${maxStoreScopeBytes} bytes`)
-  const ofTenant = await grow(tx, { tenant, scope: '' }, difference)
-  if (difference > 0 && ofTenant > maxBytes)
-    throw new RivuletError('quota_exceeded', `The store of a tenant may have at most ${maxBytes} bytes (MAX_STORE_BYTES_PER_TENANT)`)
-}
-
-async function grow(tx: Transaction, { tenant, scope }: Omit<MemoryPlace, 'key'>, difference: number): Promise<number> {
-  const [row] = await tx
-    .insert(memorySizes)
-    .values({ tenant, scope, bytes: difference })
-    .onConflictDoUpdate({ target: [memorySizes.tenant, memorySizes.scope], set: { bytes: sql`${memorySizes.bytes} + ${difference}` } })
+  if (next && next.version > 1) return next.version
+  const [first] = await tx
+    .update(memorySizes)
+    .set({
+      version: sql`1 + coalesce((select tenants.version from memory_sizes as tenants where tenants.tenant = ${tenant} and tenants.scope = ''), 0)`,
+    })
+    .where(isSizeOf(tenant, scope))
     .returning()
-  return row?.bytes ?? 0
+  return first?.version ?? 1
+}
+
+/** The rows of a scope are locked before that of its tenant, so no two changes wait for each other. */
+async function addBytes(tx: Transaction, { tenant, scope }: MemoryPlace, difference: number, maxBytes = Number.POSITIVE_INFINITY) {
+  if (difference === 0) return
+  const ofScope = await addTo(tx, tenant, scope, difference)
+  const ofTenant = await addTo(tx, tenant, '', difference)
+  if (difference < 0) return
+  if (ofScope > maxStoreScopeBytes)
+    throw new RivuletError('store_full', `A scope of the store may have at most ${maxStoreScopeBytes} bytes: remove values of it`)
+  if (ofTenant > maxBytes)
+    throw new RivuletError(
+      'store_full',
+      `The store of a tenant may have at most ${maxBytes} bytes (MAX_STORE_BYTES_PER_TENANT): remove values`,
+    )
+}
+
+async function addTo(tx: Transaction, tenant: Tenant, scope: string, bytes: number): Promise<number> {
+  const [size] = await tx
+    .insert(memorySizes)
+    .values({ tenant, scope, bytes })
+    .onConflictDoUpdate({ target: [memorySizes.tenant, memorySizes.scope], set: { bytes: sql`${memorySizes.bytes} + ${bytes}` } })
+    .returning()
+  return size?.bytes ?? 0
+}
+
+/** By the texts themselves: in JSON, a line break is a backslash and a letter. */
+function wordsOf(key: string, text: string): SQL {
+  return sql`to_tsvector('simple', ${key}) || json_to_tsvector('simple', ${text}::json, '["key", "string", "numeric", "boolean"]')`
+}
+
+function isSizeOf(tenant: Tenant, scope: string): SQL | undefined {
+  return and(isOf(tenant, memorySizes.tenant), eq(memorySizes.scope, scope))
 }
 
 function hasWords(q: string): SQL {
@@ -172,5 +189,6 @@ function toStoredValue({ scope, key, value, version, updatedAt }: Row): StoredVa
 export async function scopesOf(db: Database, task: TaskId): Promise<Record<TurnScope, string | null>> {
   const [row] = await db.select({ agent: tasks.agent, customer: tasks.concurrencyKey }).from(tasks).where(eq(tasks.id, task))
   if (!row) throw taskNotFound()
-  return { customer: row.customer === null ? null : `customer:${row.customer}`, agent: `agent:${row.agent}`, tenant: 'tenant' }
+  const customer = row.customer === null ? null : `customer:${row.customer}`
+  return { customer, agent: `agent:${row.agent}`, tenant: 'tenant' }
 }

@@ -13,10 +13,12 @@ export const memoryValues = pgTable(
     scope: text().notNull(),
     key: text().notNull(),
     version: integer().notNull(),
+    /** The id of the change that made this version, if its caller named one. */
+    change: text(),
     value: json().$type<Json>().notNull(),
     /** The words of the value, for a search. */
     words: tsvector().notNull(),
-    /** What the row counts in the limits of its scope and tenant. */
+    /** The row's part of the limits of its scope and tenant. */
     bytes: integer().notNull(),
     updatedAt: time().notNull().default(sql`now()`),
   },

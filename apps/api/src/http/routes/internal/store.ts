@@ -1,6 +1,8 @@
 /** How a turn uses the values above its task: those of its customer, its agent and its tenant. */
-import type { StoreCall, StoreCallResult } from '@rivulet/contract/store'
+import { type StoreCall, type StoreCallResult, storeScopeSchema } from '@rivulet/contract/store'
 import { mergePatch, RivuletError, type TurnId } from '@rivulet/protocol'
+import type { Transaction } from '../../../store/connection/database.ts'
+import type { Tenant } from '../../../store/connection/tenant.ts'
 import { changeValue, findValue, listValues, removeValue, scopesOf } from '../../../store/memory/memory.ts'
 import type { Services } from '../../services.ts'
 import type { Call, HeldTurns } from './held-turns.ts'
@@ -14,23 +16,32 @@ export function createStoreCalls({ db, databaseFor, config }: Services, { requir
     const { task, tenant } = await requireHeldTask(request, turnId, claimId)
     const scope = (await scopesOf(db, task))[call.scope]
     if (scope === null) throw new RivuletError('validation_failed', 'The task of this turn has no concurrencyKey, so it has no customer')
-    if (call.action === 'list') return listValues(db, { tenant, scope }, call, limits.pageBytes)
-    const place = { tenant, scope, key: call.key }
-    const accepts = (version: number) => !('version' in call) || call.version === undefined || version === call.version
+    if (!storeScopeSchema.safeParse(scope).success)
+      throw new RivuletError('validation_failed', 'The concurrencyKey of this task is too long to name a customer of the store')
+    const own = { tenant, scope }
+    return databaseFor(tenant).transaction(tx => useScope(tx, own, call))
+  }
+
+  async function useScope(tx: Transaction, own: { tenant: Tenant; scope: string }, call: StoreCall): Promise<StoreCallResult> {
+    if (call.action === 'list') return listValues(tx, own, call, limits.pageBytes)
+    const place = { ...own, key: call.key }
     switch (call.action) {
       case 'get':
-        return { stored: await findValue(db, place) }
+        return { stored: await findValue(tx, place) }
       case 'put':
-        return databaseFor(tenant).transaction(tx => changeValue(tx, place, { newValue: () => call.value, accepts, maxBytes }))
+        return changeValue(tx, place, { newValue: () => call.value, ...termsOf(call) })
       case 'patch':
-        return databaseFor(tenant).transaction(tx =>
-          changeValue(tx, place, { newValue: stored => mergePatch(stored ?? null, call.value), accepts, maxBytes }),
-        )
+        return changeValue(tx, place, { newValue: stored => mergePatch(stored ?? null, call.value), ...termsOf(call) })
       case 'remove':
-        await databaseFor(tenant).transaction(tx => removeValue(tx, place, accepts))
+        // A repeated call finds nothing to remove.
+        if (await findValue(tx, place)) await removeValue(tx, place, termsOf(call).accepts)
         return { stored: null }
       default:
         throw call satisfies never
     }
+  }
+
+  function termsOf({ version, change = null }: { version?: number | undefined; change?: string | null | undefined }) {
+    return { accepts: (stored: number) => version === undefined || stored === version, change, maxBytes }
   }
 }

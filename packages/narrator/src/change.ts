@@ -1,4 +1,4 @@
-/** What changes for the reader of a turn by one event. A message that opens or is replaced may be closed at once: its status says so. */
+/** The changes that one event makes for the reader of a turn. A message that opens or is replaced may be closed at once: its status says so. */
 import type { Delta, FoldedTurn, Json, Message, Wait } from '@rivulet/protocol'
 
 export type Change =
@@ -8,7 +8,7 @@ export type Change =
   | { type: 'reset'; dropped: readonly Message[] }
   | { type: 'opened'; message: Message }
   | { type: 'grew'; message: Message; before: Message; delta: Delta }
-  /** By the agent, or while the reader missed events. The content may begin with the one before. */
+  /** The agent replaced the message, or it changed while the reader missed events. The new content may begin with the old one. */
   | { type: 'replaced'; message: Message; before: Message }
   | { type: 'closed'; message: Message; before: Message }
   /** `more`: another wait was opened together with this one, and follows. */
@@ -20,9 +20,9 @@ export type Change =
 /** Between two states of a turn. `from`: messages before this index are not in the later one, which says nothing about them. */
 export function messageChanges(before: readonly Message[], now: readonly Message[], from: number): Change[] {
   const current = new Map(now.map(message => [message.index, message]))
-  const dropped = before.filter(message => message.index >= from && !isSame(message, current.get(message.index)))
-  const kept = new Map(before.filter(message => !dropped.includes(message)).map(message => [message.index, message]))
-  const reset: Change[] = dropped.length > 0 ? [{ type: 'reset', dropped }] : []
+  const dropped = new Set(before.filter(message => message.index >= from && !isSame(message, current.get(message.index))))
+  const kept = new Map(before.filter(message => !dropped.has(message)).map(message => [message.index, message]))
+  const reset: Change[] = dropped.size > 0 ? [{ type: 'reset', dropped: [...dropped] }] : []
   return [...reset, ...now.flatMap(message => changesOf(kept.get(message.index), message))]
 }
 

@@ -1,9 +1,9 @@
 /** Laws of the narrator: wherever a reader joins, resumes or misses events, the changes lead it to what is stored. */
-import { DeltaAccumulator, type Message, messagesOf, type Wait } from '@rivulet/protocol'
+import { DeltaAccumulator, type Event, formatCursor, type Message, messagesOf, type Wait } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { askingLog } from '../../../test/support/logs/asking-log.ts'
-import { cursorOf, type Entry, snapshotOf, stateOf, take } from '../../../test/support/logs/log-entries.ts'
+import { cursorOf, type Entry, snapshotOf, stateOf, take, task } from '../../../test/support/logs/log-entries.ts'
 import { type Change, Narrator } from './narrator.ts'
 
 const always = (law: (log: Entry[]) => void) => fc.assert(fc.property(askingLog, law), { numRuns: 40 })
@@ -53,6 +53,41 @@ test('an event that comes again changes nothing, and neither does a snapshot of 
     }
   })
 })
+
+test('a turn that is discarded while it runs ends with its `turn.finished`, behind its last words', () => {
+  const ids = { task, turn: 1, at: 1 }
+  const content = { type: 'text' as const, text: 'a', format: 'plain' as const }
+  const narrator = newNarrator()
+  const changes = take(
+    narrator,
+    logOf([
+      { type: 'turn.queued', ...ids, attempt: 0 },
+      { type: 'turn.started', ...ids, attempt: 1, firstIndex: 0 },
+      { type: 'message.started', ...ids, attempt: 1, index: 0, author: 'agent', content },
+      { type: 'turn.discarded', ...ids, turn: 2, attempt: 0, from: 1 },
+      { type: 'message.finished', ...ids, attempt: 1, index: 0, status: 'aborted' },
+      { type: 'turn.finished', ...ids, attempt: 1, status: 'canceled', stopReason: 'aborted' },
+    ]),
+  )
+  expect(changes.map(({ type }) => type)).toEqual(['started', 'started', 'opened', 'closed', 'ended'])
+  expect(changes.at(-1)).toMatchObject({ turn: { status: 'discarded' } })
+})
+
+test('a queued turn that is discarded ends at once', () => {
+  const ids = { task, turn: 1, at: 1, attempt: 0 }
+  const changes = take(
+    newNarrator(),
+    logOf([
+      { type: 'turn.queued', ...ids },
+      { type: 'turn.discarded', ...ids, turn: 2, from: 1 },
+    ]),
+  )
+  expect(changes.map(({ type }) => type)).toEqual(['started', 'ended'])
+})
+
+function logOf(events: readonly Event[]): Entry[] {
+  return events.map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+}
 
 function newNarrator(): Narrator {
   return new Narrator({ turnNumber: 1 })

@@ -143,7 +143,7 @@ export class Narrator {
     this.#shown = now
     const isStarted =
       !before || now.attempt > before.attempt || (before.status === 'queued' && now.status !== 'queued' && !hasEnded(now.status))
-    const isEnded = hasEnded(now.status) && !(before && hasEnded(before.status))
+    const isEnded = isOver(now) && !(before && isOver(before))
     return [
       ...(isStarted ? [{ type: 'started' as const, turn: now }] : []),
       ...(messages ? messageChanges(messages, this.messages, this.#state.messagesFrom) : []),
@@ -165,6 +165,11 @@ export class Narrator {
   #isKept(turnNumber: number): boolean {
     return this.#options.followsJoins || this.#number === null || turnNumber === this.#number
   }
+}
+
+/** A turn that is discarded after an attempt of it has begun still gets the ends of its messages, and its `turn.finished`. */
+function isOver({ status, attempt, finishedAt }: FoldedTurn): boolean {
+  return status === 'discarded' ? attempt === 0 || finishedAt !== undefined : hasEnded(status)
 }
 
 function unfinishedTurn(turns: readonly Pick<FoldedTurn, 'number' | 'status'>[]): number | null {

@@ -1,12 +1,12 @@
 /** Laws of the dialect of A2A: whatever an agent emits, and wherever a client joins, resumes or misses events, it has what is stored. */
-import { messagesOf } from '@rivulet/protocol'
+import { type Content, data, messagesOf, text } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
 import { randomLog } from '../../../../../test/support/logs/random-log.ts'
 import { legacyChunk } from './a2a-legacy.ts'
 import { type A2aChunk, openA2aStream } from './a2a-stream.ts'
-import { type Artifact, artifactOf, type Part } from './a2a-task.ts'
+import { type Artifact, artifactOf, endsStream, type Part } from './a2a-task.ts'
 
 const run = { task, contextId: task, turnId: 'turn', turnNumber: 1, answered: new Set<string>() }
 
@@ -33,11 +33,15 @@ test('joined at any event by a snapshot, and with a gap anywhere', async () => {
       const first = stream.take(cursorOf(log, place), snapshotOf(log.slice(0, place), 'join'))
       expect(fold([...first, ...take(stream, log.slice(place))])).toEqual(stored(log))
     }
-    for (let place = 1; place < log.length - 2; place += 1) {
-      const stream = await openA2aStream(run, undefined)
-      const before = take(stream, log.slice(0, place))
-      const gap = stream.take(cursorOf(log, place + 2), snapshotOf(log.slice(0, place + 2), 'gap'))
-      expect(fold([...before, ...gap, ...take(stream, log.slice(place + 2))])).toEqual(stored(log))
+    for (let place = 1; place < log.length; place += 1) {
+      for (const after of new Set([Math.min(place + 2, log.length), log.length])) {
+        const stream = await openA2aStream(run, undefined)
+        const before = take(stream, log.slice(0, place))
+        const gap = stream.take(cursorOf(log, after), snapshotOf(log.slice(0, after), 'gap'))
+        const chunks = [...before, ...gap, ...take(stream, log.slice(after))]
+        expect(fold(chunks)).toEqual(stored(log))
+        expect(chunks.findIndex(isTerminal)).toBe(chunks.length - 1)
+      }
     }
   }, 40)
 })
@@ -52,6 +56,24 @@ test('resumed at any event, the reader gets the task as it was there, and the re
     }
   })
 })
+
+test('an artifact that is replaced in a gap by data that streams is closed only when the data is whole', async () => {
+  const ids = { task, turn: 1, at: 1, attempt: 1 }
+  const logWith = (content: Content): Entry[] => [
+    { cursor: '1-1', event: { type: 'turn.started', ...ids, firstIndex: 0 } },
+    { cursor: '1-2', event: { type: 'message.started', ...ids, index: 0, author: 'agent', content } },
+  ]
+  const stream = await openA2aStream(run, undefined)
+  const before = take(stream, logWith(text('a')))
+  const gap = stream.take('1-3', snapshotOf(logWith(data()), 'gap'))
+  const rest = take(stream, [{ cursor: '1-4', event: { type: 'message.finished', ...ids, index: 0, status: 'complete' } }])
+  const updates = [...before, ...gap, ...rest].flatMap(chunk => ('artifactUpdate' in chunk ? [chunk.artifactUpdate] : []))
+  expect(updates.map(({ lastChunk }) => lastChunk)).toEqual([false, false, true])
+})
+
+function isTerminal(chunk: A2aChunk): boolean {
+  return 'statusUpdate' in chunk && endsStream(chunk.statusUpdate.status)
+}
 
 /** As A2A defines `append`. What was made empty is gone. */
 function fold(chunks: readonly A2aChunk[]): Record<string, Part[]> {

@@ -68,13 +68,15 @@ class A2aStream implements DialectStream<A2aChunk> {
         const { message, before } = change
         const [old, text] = [textOf(before), textOf(message)]
         if (old !== null && text?.startsWith(old)) return [this.#growth(message, text.slice(old.length))]
-        return [...(artifactOf(message) ? [] : this.#emptied(before)), ...this.#whole(message)]
+        return [...(artifactOf(message) ? [] : this.#emptied(before, message.status !== 'streaming')), ...this.#whole(message)]
       }
       case 'reset':
-        return change.dropped.flatMap(message => this.#emptied(message))
+        return change.dropped.flatMap(message => this.#emptied(message, true))
       case 'asked':
         return change.more ? [] : this.#changedStatus()
       case 'started':
+        // The narrator's turn may be beyond its start. An `asked` or `ended` behind the messages ends the stream then.
+        return endsStream(this.#status()) ? [] : this.#changedStatus()
       case 'answered':
       case 'ended':
         return this.#changedStatus()
@@ -114,9 +116,9 @@ class A2aStream implements DialectStream<A2aChunk> {
     return this.#update({ artifactId: `${index}`, parts: [{ text }] }, { append: true, lastChunk: status !== 'streaming' })
   }
 
-  #emptied(message: Message): A2aChunk[] {
+  #emptied(message: Message, lastChunk: boolean): A2aChunk[] {
     const empty = { artifactId: `${message.index}`, parts: [{ text: '' }] }
-    return artifactOf(message) ? [this.#update(empty, { append: false, lastChunk: true })] : []
+    return artifactOf(message) ? [this.#update(empty, { append: false, lastChunk })] : []
   }
 
   #update(artifact: Artifact, how: { append: boolean; lastChunk: boolean }): A2aChunk {

@@ -52,8 +52,8 @@ function openCallStream({ turnNumber, progressToken, respond }: McpCall): Dialec
     if (isOver) return []
     if (event.type === 'deleted') return end({ number: turnNumber, status: 'canceled', attempt: 0 })
     const changes = narrator.take(cursor, event)
-    // The client asks for what happens from now on.
-    const notices = event.type === 'snapshot' ? [] : changes.flatMap(notify)
+    // A snapshot, and the turn that this one joins, bring steps from before; the client asks for those from now on.
+    const notices = event.type === 'snapshot' || event.type === 'turn.joined' ? [] : changes.flatMap(notify)
     const { turn } = narrator
     const mayEnd = changes.some(change => change.type === 'started' || change.type === 'ended' || (change.type === 'asked' && !change.more))
     return [...notices, ...(mayEnd && (hasEnded(turn.status) || hasOpenQuestion(turn.waits)) ? end(turn) : [])]

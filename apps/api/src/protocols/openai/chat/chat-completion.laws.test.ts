@@ -1,5 +1,5 @@
 /** Laws of chat completions: whatever an agent emits, the chunks are the text that is stored, or end with an error. */
-import { type Event, messagesOf, type Turn } from '@rivulet/protocol'
+import { type Event, formatCursor, messagesOf, type Turn } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { askingLog } from '../../../../../../test/support/logs/asking-log.ts'
@@ -46,6 +46,20 @@ test('the chunks are the stored completion, or end with an error that says why: 
     },
     200,
   )
+})
+
+test('a turn whose second attempt died before its `turn.started` ends with its own error', async () => {
+  const ids = { task, turn: 1, at: 1 }
+  const content = { type: 'text' as const, text: 'a', format: 'plain' as const }
+  const error = { code: 'worker_lost', message: 'The worker was lost' }
+  const events: Event[] = [
+    { type: 'turn.queued', ...ids, attempt: 0 },
+    { type: 'turn.started', ...ids, attempt: 1, firstIndex: 0 },
+    { type: 'message.started', ...ids, attempt: 1, index: 0, author: 'agent', content },
+    { type: 'turn.finished', ...ids, attempt: 2, status: 'failed', stopReason: 'error', error },
+  ]
+  const read = readChunks(await listen(events.map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))))
+  expect(read).toMatchObject({ text: 'a', error: { message: 'The worker was lost' } })
 })
 
 test('a gap anywhere ends the stream with an error only if a text was replaced or an attempt failed', async () => {

@@ -77,7 +77,11 @@ export async function openChatStream(
     const last = changes.at(-1)
     if (!last || (last.type === 'asked' && last.more)) return []
     const { turn } = narrator
-    if (turn.attempt > attempt && sent.content !== '') return fail('The agent begins again; its text so far does not count')
+    if (turn.attempt > attempt && sent.content !== '') {
+      // An attempt whose worker died before it began sends no text, so the turn's own error is the reason.
+      const isLost = last.type === 'ended' && turn.status !== 'completed'
+      return fail(isLost ? failureOf(turn) : 'The agent begins again; its text so far does not count')
+    }
     if (turn.attempt > attempt) {
       index = Math.max(segment.from, narrator.messages[0]?.index ?? turn.firstIndex ?? 0)
       sentText = ''
@@ -124,7 +128,7 @@ export async function openChatStream(
     const asked = ask()
     if (asked) return asked
     const range = { from: segment.from, to: null }
-    if (turn.status !== 'completed') return [...more(), ...fail(turn.error?.message ?? `The turn ${turn.status}`)]
+    if (turn.status !== 'completed') return [...more(), ...fail(failureOf(turn))]
     return close(range, [chunkOf({}, reasons[turn.stopReason ?? 'stop'])], turn.usage ?? {})
   }
 
@@ -143,6 +147,10 @@ export async function openChatStream(
   function chunkOf(delta: object, finish_reason: string | null = null): ChatChunk {
     return { ...common, choices: [{ index: 0, delta, logprobs: null, finish_reason }] }
   }
+}
+
+function failureOf({ status, error }: ChatOutcome): string {
+  return error?.message ?? `The turn ${status}`
 }
 
 /** The functions of the client that end a completion. Approvals and forms do not: this API has no words for them, so they are answered elsewhere. */

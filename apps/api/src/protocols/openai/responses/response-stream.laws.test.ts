@@ -60,6 +60,25 @@ test('with hidesRetries, nothing of a later attempt comes before the end, and te
   }, 100)
 })
 
+test('with hidesRetries, the items of an attempt whose log is opened anew come at once', async () => {
+  const ids = { task, turn: 1, at: 1, attempt: 1 }
+  const started: Event = { type: 'turn.started', ...ids, firstIndex: 0 }
+  const opened: Event = {
+    type: 'message.started',
+    ...ids,
+    index: 0,
+    author: 'agent',
+    content: { type: 'text', text: 'a', format: 'plain' },
+  }
+  const grown: Event = { type: 'message.delta', ...ids, index: 0, offset: 1, delta: { type: 'text', text: 'b' } }
+  const events: Event[] = [{ type: 'turn.queued', ...ids, attempt: 0 }, started, opened, started, opened, grown]
+  const chunks = await listen(
+    events.map((event, place) => ({ cursor: formatCursor(1, place + 1), event })),
+    true,
+  )
+  expect(chunks.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : []))).toEqual(['a', 'b'])
+})
+
 test('with hidesRetries and a gap anywhere, nothing of a later attempt comes before the end either', async () => {
   await always(async log => {
     const whole = repeated(log)

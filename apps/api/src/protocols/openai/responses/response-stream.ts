@@ -151,9 +151,13 @@ class ResponseStream implements DialectStream<ResponseChunk> {
     return hasBegun(turn.waits, segment.number) ? [...this.#start(turn), ...this.#allItems()] : []
   }
 
-  /** Texts of the failed attempt are not repeated where the next one begins with those that the client has. */
+  /**
+   * Texts of the failed attempt are not repeated where the next one begins with those that the client has. A log that is opened anew drops messages of the
+   * same attempt, which writes them again.
+   */
   #hold(dropped: readonly Message[]): void {
-    if (!this.#options.hidesRetries || this.#isHeld || this.#items.isEmpty()) return
+    const isRetry = this.#narrator.turn.attempt > this.#attempt
+    if (!this.#options.hidesRetries || !isRetry || this.#isHeld || this.#items.isEmpty()) return
     this.#isHeld = true
     for (const { index, content } of dropped) if (content.type === 'text') this.#items.skip(index, content.text)
   }
@@ -248,7 +252,7 @@ const endings: Partial<Record<OpenAiResponse['status'], string>> = {
   cancelled: 'response.incomplete',
 }
 
-/** Without the arguments of a call that is open, unless they come as text. */
+/** The text of a message, or the arguments of a call: their raw text if there is one, else JSON. Empty for other contents. */
 function textIn({ content }: Message): string {
   if (content.type === 'tool_request') return content.raw ?? JSON.stringify(content.arguments)
   return content.type === 'text' ? content.text : ''

@@ -26,7 +26,7 @@ export interface Tree {
   sources: Source[]
 }
 
-export const everyPackage = ['protocol', 'contract', 'runtime', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(
+export const everyPackage = ['protocol', 'contract', 'runtime', 'broker', 'agent', 'worker', 'client', 'engines', 'narrator', 'views'].map(
   name => `packages/${name}`,
 )
 

@@ -1,13 +1,13 @@
 /**
- * The ground of a feed, whether it is being read, and the only changes of that: a closed set, so that no path of a feed can take a push during a reading
- * or keep the end of a log that it no longer stands on.
+ * The state of a feed: the source of its events, and whether it reads that source now. `nextFeedState` makes every change of it, so that no path of a feed
+ * can take a push during a reading, or keep the end of a log that it has left.
  */
 import type { Push } from '@rivulet/broker'
 import type { Cursor } from '@rivulet/protocol'
 
 /**
- * The ground of a feed: a log that goes on; a log from before a restart of Redis, which is right as far as it goes but may have lost its end; or
- * the rows of Postgres.
+ * A feed has its events from a log that goes on (`live`), from a log before a restart of Redis, which is right as far as it goes but may have lost its end
+ * (`stale`), or from the rows of Postgres (`rows`).
  */
 export type Ground = 'live' | 'stale' | 'rows'
 

@@ -42,7 +42,7 @@ export class Shared {
   }
 }
 
-/** A viewer writes to it: a writer of a socket, or one that is before a writer. */
+/** The interface that a viewer writes to: the writer of a socket, or a writer before that one. */
 export type SseResponse = {
   /** False when it is full: then wait until it has drained. */
   write(bytes: Shared): boolean

@@ -12,7 +12,7 @@ type Random = () => number
 export class FaultRun {
   readonly #bench: Bench
   readonly #random: Random
-  /** Of its own, because the number of replies depends on the machine, and the faults are those of the seed. */
+  /** Replies have their own generator: their number depends on the machine, and the faults must depend on the seed alone. */
   readonly #randomReply: Random
   readonly #workers: ForeignWorker[] = []
   #deaths = 0

@@ -23,7 +23,6 @@ const checked = {
   schedule: entities.Schedule,
   wait: entities.Wait,
   state: entities.State,
-  storedValue: entities.StoredValue,
 }
 
 type Fields = Record<string, z.ZodType>

@@ -25,13 +25,13 @@ export type StoreCalls = {
 }
 
 export function createStoreCalls({ call }: Http): StoreCalls {
-  const read = readBody<StoredValue>('storedValue')
+  const read = readBody<StoredValue>('report')
   return {
     get: (scope, key, own) => call({ path: pathOf('store', scope, key), ...own, read }),
     put: (scope, key, value, own) => change('PUT', pathOf('store', scope, key), value, own),
     patch: (scope, key, patch, own) => change('PATCH', pathOf('store', scope, key), patch, own),
     remove: (scope, key, own) => call({ method: 'DELETE', path: pathOf('store', scope, key), ...termsOf(own), read: readNothing }),
-    list: (scope, query, own) => call({ path: pathOf('store', scope), query, ...own, read: readPage<StoredValue>('storedValue') }),
+    list: (scope, query, own) => call({ path: pathOf('store', scope), query, ...own, read: readPage<StoredValue>('report') }),
     clear: (scope, own) => call({ method: 'DELETE', path: pathOf('store', scope), ...own, read: readNothing }),
   }
 

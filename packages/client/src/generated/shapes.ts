@@ -61,5 +61,4 @@ export const entities = {
   'schedule': 'id agent cron timezone input?:content params?:json name? overlap missed status createdAt nextAt?',
   'wait': 'id task turn:number agent name kind index?:number title detail? schema?:object callId? tool? arguments?:json argumentsSchema?:object actions:string[] assignee? metadata:object status createdAt expiresAt child? answer?:object',
   'state': 'version:number value:json',
-  'storedValue': 'scope key value:json version:number updatedAt',
 } as const

@@ -4,6 +4,6 @@ type Kind = 'agents' | 'files' | 'keys' | 'limits' | 'schedules' | 'store' | 'ta
 
 /** The path of one thing, as the API spells it. A URL has no part `.` or `..`: it would be the path of something else. */
 export function pathOf(kind: Kind, ...names: readonly string[]): string {
-  if (names.some(name => name === '.' || name === '..')) throw new RivuletError('bad_call', `A name of ${kind} is other than . and ..`)
+  if (names.some(name => /^\.\.?$/.test(name))) throw new RivuletError('bad_call', 'Not a name')
   return ['/v1', kind, ...names.map(encodeURIComponent)].join('/')
 }

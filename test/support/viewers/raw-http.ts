@@ -26,7 +26,7 @@ export type RawOptions = {
 
 /** Sends the pieces one after the other, each in a write of its own, and leaves when it has heard what it waited for. */
 export function sendRaw(url: string, pieces: readonly (string | Buffer)[], options: RawOptions = {}): Promise<RawOutcome> {
-  const { replies: wanted = 1, untilClosed = false, leavesAtOnce = false, timeoutMs = 60_000 } = options
+  const { replies: wanted = 1, untilClosed = false, leavesAtOnce = false, timeoutMs = 300_000 } = options
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname)

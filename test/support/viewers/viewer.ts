@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { applyEvent, type Cursor, emptyState, messagesOf, RivuletError, restoreState, type TaskState } from '@rivulet/protocol'
+import { onFailure, onFileEnd } from '../engines/file-end.ts'
 import type { Journal, JournalLine } from '../judge/journal-lines.ts'
 import { type Patience, until as poll } from '../until.ts'
 import { type Connection, type Frame, type OpenConnection, openConnection } from './viewer-connection.ts'
@@ -51,6 +52,10 @@ export type WatchOptions = {
 
 let viewers = 0
 
+/** Those that would come back. They leave when a test fails or its file ends, because each would ask fifty times a second for as long as the process lives. */
+const present = new Set<Viewer>()
+let leavesWithTheTest = false
+
 export function watch(task: string, options: WatchOptions): Viewer {
   const { urls, query = '', after = null, past = [], cutAfter = () => null, finalStatuses = [204], record } = options
   const viewer = `viewer ${++viewers}`
@@ -68,6 +73,9 @@ export function watch(task: string, options: WatchOptions): Viewer {
     frames: () => journal.connections.flatMap(({ frames }) => frames),
     cut: () => current?.cut(),
   }
+  stopWithTheTest()
+  present.add(self)
+  void ended.finally(() => present.delete(self))
   return self
 
   async function run(): Promise<Journal> {
@@ -129,6 +137,18 @@ export function watch(task: string, options: WatchOptions): Viewer {
     current?.cut()
     return ended
   }
+}
+
+function stopWithTheTest(): void {
+  if (leavesWithTheTest) return
+  leavesWithTheTest = true
+  const stopAll = () => Promise.all([...present].map(viewer => viewer.stop()))
+  const forget = onFailure(() => void stopAll())
+  onFileEnd(async () => {
+    leavesWithTheTest = false
+    forget()
+    await stopAll()
+  })
 }
 
 /** For every cursor, a viewer that has everything up to it, and reconnects. */

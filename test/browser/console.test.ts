@@ -92,7 +92,7 @@ describe.skipIf(!chromium)('the console', () => {
     const askedAt = performance.now()
     await page.keyboard.press('s')
     await untilStatus('canceled')
-    expect(performance.now() - askedAt).toBeLessThan(5_000)
+    expect(performance.now() - askedAt).toBeLessThan(30_000)
     await page.getByText('Stopped here').waitFor()
     const stored = await storedText(id)
     expect(stored).toContain('word9 ')

@@ -44,7 +44,7 @@ test('the turn ends at its first attempt, stored as it was streamed, whatever it
 async function judge(agent: string): Promise<string[]> {
   const { task } = await platform.client.createTask({ agent, maxAttempts: 1 })
   const viewer = watch(task.id, { urls: [platform.url] })
-  const { turns } = await platform.client.waitForEnd(task.id, { timeoutMs: 60_000 })
+  const { turns } = await platform.client.waitForEnd(task.id)
   const stored = JSON.stringify(await platform.client.messages(task.id))
   return [
     ...(turns.length === 1 && turns[0]?.attempt === 1 ? [] : [`it was tried ${turns[0]?.attempt} times`]),

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-test('no input is lost, doubled or overtaken, whatever the schedule', { timeout: 120_000 }, async () => {
+test('no input is lost, doubled or overtaken, whatever the schedule', async () => {
   await startOwnWorker(platform, [moody])
   expect(await playSchedules(platform, 10)).toEqual([])
 })

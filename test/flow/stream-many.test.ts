@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-test('twenty tasks at once to eighty viewers, who come, go and come back as they like', { timeout: 120_000 }, async () => {
+test('twenty tasks at once to eighty viewers, who come, go and come back as they like', async () => {
   const random = seededRandom(50)
   const viewers: Viewer[] = []
   const tasks = await Promise.all(

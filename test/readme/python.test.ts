@@ -98,7 +98,7 @@ describe.skipIf(!hasPython)('[needs python3] the page on Python', () => {
     await until('the handler of cancels runs', async () => said.includes(`canceled ${task.id}`))
   })
 
-  test('installs with pip, without an index, in the version of the other packages', { timeout: 300_000 }, async () => {
+  test('installs with pip, without an index, in the version of the other packages', async () => {
     const target = join(folder, 'installed')
     const quiet = ['--quiet', '--disable-pip-version-check', '--no-index']
     const install = (what: string, to: string) => promisify(execFile)('python3', ['-m', 'pip', 'install', ...quiet, '--target', to, what])

@@ -22,7 +22,7 @@ export async function repliesOf(commands: readonly string[], url: string): Promi
   const mark = '\n=====\n'
   const script = commands.map(command => `${command.replaceAll(documentedUrl, url)}\nprintf '${mark.replaceAll('\n', '\\n')}'`).join('\n')
   const env = { ...process.env, RIVULET_URL: url }
-  const child = spawn('bash', ['-c', script], { cwd: root, env, stdio: ['ignore', 'pipe', 'ignore'], timeout: 280_000 })
+  const child = spawn('bash', ['-c', script], { cwd: root, env, stdio: ['ignore', 'pipe', 'ignore'] })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', text => (output += text))
   const [status] = await once(child, 'close')

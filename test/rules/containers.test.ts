@@ -23,7 +23,7 @@ const composes = spawnSync('docker', ['compose', 'version']).status === 0
 describe('docker-compose.yml', () => {
   const { services } = readComposeFile(text, secrets)
 
-  test('fits the schema of the Compose specification', { timeout: 60_000 }, () => {
+  test('fits the schema of the Compose specification', () => {
     const isCompose = composeSchema()
     expect([isCompose(parse(text, { merge: true })), isCompose.errors]).toEqual([true, null])
     expect(isCompose(parse(text.replace('restart: unless-stopped', 'restarts: unless-stopped'), { merge: true }))).toBe(false)

@@ -30,7 +30,7 @@ test.each([...documents, ...readmes])(`%s wraps at ${width} characters, except t
   expect(proseOf(readText(document)).filter(line => line.length > width)).toEqual([])
 })
 
-test('what is a whole program in a document type-checks', { timeout: 60_000 }, () => {
+test('what is a whole program in a document type-checks', () => {
   const whole = ['docs/quick-start.md', 'docs/writing-agents.md', 'docs/calling-agents.md', 'docs/waits.md']
   // Elsewhere, what has no import is a part of a program.
   const programs = documents.flatMap(path => blocksOf(readText(path)).filter(({ text }) => whole.includes(path) || isProgram(text)))
@@ -40,7 +40,7 @@ test('what is a whole program in a document type-checks', { timeout: 60_000 }, (
   expect(typeErrorsIn(typed)).toBe('')
 })
 
-test('code that does not type-check would be noticed', { timeout: 60_000 }, () => {
+test('code that does not type-check would be noticed', () => {
   const text = `import { defineAgent } from '@rivulet/worker'\nexport default defineAgent('a', turn => turn.shout('b'))`
   expect(typeErrorsIn([{ language: 'ts', text }])).toContain('shout')
 })

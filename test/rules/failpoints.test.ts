@@ -10,11 +10,11 @@ import { bundlePrograms } from '../../scripts/bundle.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const handler = fileURLToPath(new URL('../faults/failpoints.ts', import.meta.url))
 
-test('a program that is deployed has no failpoint', { timeout: 60_000 }, async () => {
+test('a program that is deployed has no failpoint', async () => {
   expect((await bundled()).split('\n').filter(line => /failpoint/i.test(line))).toEqual([])
 })
 
-test('the programs of the bench have every failpoint', { timeout: 60_000 }, async () => {
+test('the programs of the bench have every failpoint', async () => {
   const text = await bundled(handler)
   expect(failpoints.filter(name => !text.includes(`failpoint("${name}"`))).toEqual([])
 })

@@ -6,13 +6,13 @@ import { factsOf } from './source-facts.ts'
 
 const repository = readTree()
 
-test('this repository keeps its import rules', { timeout: 120_000 }, () => {
+test('this repository keeps its import rules', () => {
   expect(repository.sources.length).toBeGreaterThan(0)
   expect(violationsIn(repository)).toEqual([])
 })
 
 describe('the rooms of the API', () => {
-  test('import each other wherever the table allows it: it has no arrow too many', { timeout: 120_000 }, () => {
+  test('import each other wherever the table allows it: it has no arrow too many', () => {
     expect(unusedArrowsIn(repository.sources.filter(({ path }) => path.startsWith('apps/api/src/')))).toEqual([])
     expect(unusedArrowsIn([])).toContain('feed → telemetry')
   })

@@ -85,9 +85,9 @@ test('fails when npm fails, and tries again the next time', async () => {
 test('of several at once one installs and the others wait for it', async () => {
   writeNpm('until [ -e go ] || [ ! -e package.json ]; do sleep 0.02; done; cp installs.json node_modules/.package-lock.json')
   const first = start()
-  await vi.waitFor(() => expect(npmCalls()).toHaveLength(1), 30_000)
+  await vi.waitFor(() => expect(npmCalls()).toHaveLength(1), 300_000)
   const others = [start(), start(), start()]
-  await vi.waitFor(() => expect(others.map(other => other.output())).toEqual(Array(3).fill(waiting)), 30_000)
+  await vi.waitFor(() => expect(others.map(other => other.output())).toEqual(Array(3).fill(waiting)), 300_000)
   write('go', {})
   expect((await first.end).code).toBe(0)
   for (const other of others) expect(await other.end).toEqual({ code: 0, output: waiting })
@@ -98,7 +98,7 @@ test('a node_modules that looks complete is not trusted while an install is runn
   writeInstalled(zod)
   write('.rivulet/install.lock', String(process.pid))
   const waiter = start()
-  await vi.waitFor(() => expect(waiter.output()).toBe(waiting), 30_000)
+  await vi.waitFor(() => expect(waiter.output()).toBe(waiting), 300_000)
   rmSync(join(root, '.rivulet/install.lock'))
   expect(await waiter.end).toEqual({ code: 0, output: waiting })
 })
@@ -113,7 +113,7 @@ test('the lock of a killed install is taken over, by one', async () => {
 test('the lock of a killed install is respected while its npm lives on', async () => {
   write('.rivulet/install.lock', `${deadPid()} ${process.pid}`)
   const waiter = start()
-  await vi.waitFor(() => expect(waiter.output()).toBe(waiting), 30_000)
+  await vi.waitFor(() => expect(waiter.output()).toBe(waiting), 300_000)
   expect(npmCalls()).toEqual([])
   write('.rivulet/install.lock', `${deadPid()} ${deadPid()}`)
   expect((await waiter.end).code).toBe(0)

@@ -136,9 +136,9 @@ test('the pods of workers get the number of their turns as deletion cost', async
     rmSync(folder, { recursive: true })
   })
   const cost = (turns: string) => ({ metadata: { annotations: { 'controller.kubernetes.io/pod-deletion-cost': turns } } })
-  await expect.poll(() => patched, { timeout: 20_000 }).toEqual([['/api/v1/namespaces/namespace/pods/rivulet-worker-a-7d9-x2', cost('2')]])
+  await expect.poll(() => patched).toEqual([['/api/v1/namespaces/namespace/pods/rivulet-worker-a-7d9-x2', cost('2')]])
   workers[0]?.turns.pop()
-  await expect.poll(() => patched.at(-1)?.[1], { timeout: 20_000 }).toEqual(cost('1'))
+  await expect.poll(() => patched.at(-1)?.[1]).toEqual(cost('1'))
 })
 
 function workloads(): Workload[] {

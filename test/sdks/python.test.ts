@@ -15,7 +15,7 @@ const python = fileURLToPath(new URL('.venv/bin/python', import.meta.url))
 const script = fileURLToPath(new URL('streaming.py', import.meta.url))
 const hasSdk = existsSync(fileURLToPath(new URL('.venv/installed', import.meta.url)))
 
-test.skipIf(!hasSdk)('the adapters of the package for Python read what the SDKs stream', { timeout: 120_000 }, async () => {
+test.skipIf(!hasSdk)('the adapters of the package for Python read what the SDKs stream', async () => {
   const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
   const env = { ...process.env, PYTHONPATH: pathOf('../../sdks/python/src'), PYTHONDONTWRITEBYTECODE: '1' }
   // If a check fails, the call rejects with the output of the script. It skips the SDKs that are not installed.

@@ -10,7 +10,6 @@ import { freePort } from '../support/free-port.ts'
 import { cli, plainEnvironment, runCli } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 
-const patience = { timeoutMs: 110_000 }
 const parent = mkdtempSync(join(tmpdir(), 'rivulet-project-'))
 const folder = join(parent, 'my agents')
 let url: string
@@ -56,8 +55,8 @@ test('its test passes', async () => {
 test('it starts, says so in readable lines, and runs its agent', async () => {
   const started = startProgram('npm', ['start'])
   npmStart = started
-  await until('the project is ready', () => started.output().includes('npx rivulet run greeter "hello, world"\n'), patience)
-  await until('the worker says so', () => /\n\d\d:\d\d:\d\d\.\d{3} worker info {2}worker is ready /.test(started.output()), patience)
+  await until('the project is ready', () => started.output().includes('npx rivulet run greeter "hello, world"\n'))
+  await until('the worker says so', () => /\n\d\d:\d\d:\d\d\.\d{3} worker info {2}worker is ready /.test(started.output()))
   expect(started.output()).not.toMatch(/^{"level"/m)
   expect(await greeting('Ada')).toBe('Hello, Ada! What shall we do today?\n')
 })
@@ -65,7 +64,7 @@ test('it starts, says so in readable lines, and runs its agent', async () => {
 test('a change of its agent is there a moment later', async () => {
   const file = join(folder, 'agents.ts')
   writeFileSync(file, readFileSync(file, 'utf8').replace('Hello, ', 'Bonjour, '))
-  await until('the worker has started again', async () => (await greeting('Ada')).startsWith('Bonjour, Ada!'), patience)
+  await until('the worker has started again', async () => (await greeting('Ada')).startsWith('Bonjour, Ada!'))
   expect(npmStart?.output()).toContain('worker changed; restarting')
 })
 
@@ -76,9 +75,9 @@ test('a worker for another file finds the platform by itself, and starts again w
   writeFileSync(file, agent('first'))
   const worker = startProgram(process.execPath, [cli, 'worker', file])
   try {
-    await until('it says first', async () => (await runCli(['run', 'other', '--url', url])).stdout === 'first\n', patience)
+    await until('it says first', async () => (await runCli(['run', 'other', '--url', url])).stdout === 'first\n')
     writeFileSync(file, agent('second'))
-    await until('it says second', async () => (await runCli(['run', 'other', '--url', url])).stdout === 'second\n', patience)
+    await until('it says second', async () => (await runCli(['run', 'other', '--url', url])).stdout === 'second\n')
     expect(worker.output()).toContain('worker changed; restarting')
   } finally {
     worker.child.kill('SIGTERM')
@@ -104,7 +103,7 @@ test('SIGINT, as by Ctrl-C, stops everything, and the platform can no longer be 
 
 test('so does a SIGTERM to the one that watches', async () => {
   const started = startProgram(process.execPath, [cli, 'start', '--watch', 'agents.ts'])
-  await until('it is ready', () => started.output().includes('Rivulet is ready'), patience)
+  await until('it is ready', () => started.output().includes('Rivulet is ready'))
   started.child.kill('SIGTERM')
   expect([await started.ended, started.output()]).toEqual([0, expect.stringContaining('stopping')])
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()

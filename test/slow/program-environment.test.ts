@@ -14,7 +14,6 @@ import { freePort } from '../support/free-port.ts'
 import { cli, plainEnvironment, runCli } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 
-const patience = { timeoutMs: 110_000 }
 const secrets = {
   RIVULET_KEY: 'canary-of-the-root-key',
   KEY_PEPPER: 'canary-of-the-pepper-with-32-characters',
@@ -53,7 +52,7 @@ beforeAll(async () => {
     ...ofAgents,
   })
   start('start')
-  await until('the agent is there', () => hasWorker('teller'), patience)
+  await until('the agent is there', () => hasWorker('teller'))
 })
 afterAll(async () => {
   for (const child of started.reverse()) {
@@ -88,7 +87,7 @@ test('so it does in the process that a turn has to itself', async () => {
 
 test('so it does in another worker, which finds the key of workers in the note', async () => {
   start('worker', 'other')
-  await until('the other agent is there', () => hasWorker('other'), patience)
+  await until('the other agent is there', () => hasWorker('other'))
   const found = await toldBy('other')
   expectNoSecret(found)
   expect(found).toMatchObject(ofAgents)

@@ -13,7 +13,6 @@ import { plainEnvironment } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url))
-const patience = { timeoutMs: 110_000 }
 
 /** It says how its process was started; with `die`, only in a process of the turn's own. */
 const agent = `
@@ -77,7 +76,7 @@ async function startPlatform(name: string): Promise<void> {
   npm = spawn('npm', ['start', '--', file], { cwd: checkout, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
   let output = ''
   npm.stdout?.on('data', bytes => (output += bytes))
-  await until('the platform is ready', () => output.includes('Rivulet is ready'), patience)
+  await until('the platform is ready', () => output.includes('Rivulet is ready'))
 }
 
 async function toldBy(params: { die?: boolean }): Promise<Started> {

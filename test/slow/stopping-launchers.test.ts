@@ -11,7 +11,6 @@ import { leftoverProcesses, runVariable } from '../support/process/leftovers.ts'
 import { cli, plainEnvironment, runCli } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 
-const patience = { timeoutMs: 110_000 }
 const folder = mkdtempSync(join(tmpdir(), 'rivulet-stopping-'))
 /** Marks every process of this file. */
 const mark = randomUUID()
@@ -35,7 +34,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('SIGTERM to npm stops everything; until then, commands find the platform in their folder', async () => {
   const npm = startProgram('npm', ['start'])
-  await until('the platform is ready', () => npm.output().includes('npx rivulet run speaker "hello, world"\n'), patience)
+  await until('the platform is ready', () => npm.output().includes('npx rivulet run speaker "hello, world"\n'))
   expect(await runCli(['run', 'speaker'], { cwd: folder })).toMatchObject({ code: 0, stdout: 'first\n' })
   npm.child.kill('SIGTERM')
   await untilNothingIsLeft(npm)
@@ -43,7 +42,7 @@ test('SIGTERM to npm stops everything; until then, commands find the platform in
 
 test('so does SIGTERM to the shell that npm runs, also while the programs are starting', async () => {
   const npm = startProgram('npm', ['start'])
-  await until('the engines run', () => /^postgres /m.test(npm.output()), patience)
+  await until('the engines run', () => /^postgres /m.test(npm.output()))
   const [shell] = processes().filter(({ parent }) => parent === npm.child.pid)
   expect(shell?.command).toMatch(/^sh -c /)
   kill(shell?.pid ?? 0, 'SIGTERM')
@@ -67,9 +66,9 @@ test('dev shows where a file cannot be loaded, once, and loads it when it change
   const inspectPort = await freePort()
   const npx = startProgram('npx', ['rivulet', 'dev', `--inspect=${inspectPort}`, 'agents.ts'])
   const waits = 'worker waits for a change of its files'
-  await until('dev waits for a change', () => npx.output().includes(waits), patience)
+  await until('dev waits for a change', () => npx.output().includes(waits))
   // The worker has had the time to be started again by then.
-  await until('the API listens', () => npx.output().includes('api is listening'), patience)
+  await until('the API listens', () => npx.output().includes('api is listening'))
   expect(npx.output().match(/agents\.ts cannot be loaded: agents\.ts:2:\d+: /g)).toHaveLength(1)
   expect(npx.output()).not.toContain('starting it again')
   writeAgent('second')
@@ -78,8 +77,8 @@ test('dev shows where a file cannot be loaded, once, and loads it when it change
   const targets = await (await fetch(`http://127.0.0.1:${inspectPort}/json/list`)).json()
   expect(targets).toMatchObject([{ type: 'node', title: expect.stringContaining('apps/agents/src/main.ts') }])
   rmSync(join(folder, 'agents.ts'))
-  await until('the missing file is reported', () => npx.output().includes('No such file: agents.ts'), patience)
-  await until('dev waits again', () => npx.output().split(waits).length > 2, patience)
+  await until('the missing file is reported', () => npx.output().includes('No such file: agents.ts'))
+  await until('dev waits again', () => npx.output().split(waits).length > 2)
   npx.child.kill('SIGTERM')
   await untilNothingIsLeft(npx)
   expect(npx.output().split(waits)).toHaveLength(3)
@@ -112,7 +111,7 @@ function startProgram(command: string, args: string[]): Program {
 }
 
 async function untilReady({ output }: Pick<Program, 'output'>): Promise<void> {
-  await until('the platform is ready', () => output().includes('Rivulet is ready'), patience)
+  await until('the platform is ready', () => output().includes('Rivulet is ready'))
 }
 
 async function untilNothingIsLeft({ output, ended }: Pick<Program, 'output' | 'ended'>): Promise<void> {

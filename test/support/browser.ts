@@ -12,8 +12,8 @@ export function findChromium(environment: Record<string, string | undefined>): s
 }
 
 /** Headless, with an empty profile, and requests only to the page's origin. */
-export function launchBrowser(executablePath: string): Promise<Browser> {
-  return chromium.launch({
+export async function launchBrowser(executablePath: string): Promise<Browser> {
+  const browser = await chromium.launch({
     executablePath,
     headless: true,
     chromiumSandbox: false,
@@ -29,6 +29,14 @@ export function launchBrowser(executablePath: string): Promise<Browser> {
       '--js-flags=--expose-gc',
     ],
   })
+  const newContext = browser.newContext.bind(browser)
+  browser.newContext = async options => {
+    const context = await newContext(options)
+    // As long as the other conditions of the tests may take.
+    context.setDefaultTimeout(300_000)
+    return context
+  }
+  return browser
 }
 
 function isProgram(path: string): boolean {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Patience = {
-  /** How long the condition may take on a machine that is busy with other tests. Default 60,000. */
+  /** How long the condition may take on a machine that is busy with other tests, and at times ten times slower than another. Default 300,000. */
   timeoutMs?: number
   /** Default: a tenth of what it has waited, within 10 and 100, because each question takes the time of the processes it waits for. */
   intervalMs?: number
@@ -12,7 +12,7 @@ export type Patience = {
 export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,
-  { timeoutMs = 60_000, intervalMs }: Patience = {},
+  { timeoutMs = 300_000, intervalMs }: Patience = {},
 ): Promise<T> {
   const start = performance.now()
   for (;;) {

@@ -26,6 +26,6 @@ export async function expectNoConnections(): Promise<void> {
       const open = [...sockets].flatMap(({ remotePort }) => servers.get(remotePort ?? 0) ?? [])
       if (open.length > 0) throw new Error(`This file leaves connections open: ${open.join(', ')}`)
     },
-    { timeout: 30_000, interval: 20 },
+    { timeout: 300_000, interval: 20 },
   )
 }

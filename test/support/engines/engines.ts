@@ -32,7 +32,7 @@ declare module 'vitest' {
 }
 
 /** How long what a test has closed may take to be gone. */
-const patienceMs = 30_000
+const patienceMs = 300_000
 
 type RunEngines = { redisUrl: string; postgresUrl: string; programs: ProvidedContext['programs']; close(): Promise<void> }
 

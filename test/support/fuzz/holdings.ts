@@ -17,7 +17,7 @@ export type Holdings = { bytes: number; files: number }
 /** Connections to Postgres come with the first requests, and go ten seconds after the last. */
 const poolSize = 30
 /** Half a minute after its last viewer, a feed is dropped. */
-const patience = { timeoutMs: 60_000, intervalMs: 500 }
+const patience = { intervalMs: 500 }
 
 export async function holdingsOf(api: ApiProcess, key: string): Promise<Holdings> {
   return { bytes: await heldMemory({ ...api, key }), files: openFiles(api.pid) }

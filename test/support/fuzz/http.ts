@@ -12,7 +12,7 @@ import { marker } from './spoiling.ts'
 /** Requests that are under way at a time. */
 const width = 6
 /** An answer that takes longer is one that hangs. */
-const patienceMs = 20_000
+const patienceMs = 120_000
 
 export type Fuzzed = {
   requests: number

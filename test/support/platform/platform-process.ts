@@ -30,9 +30,6 @@ export type PlatformProcess = {
 const checkout = fileURLToPath(new URL('../../..', import.meta.url))
 const cachedProgram = fileURLToPath(new URL('../process/cached-program.cjs', import.meta.url))
 
-/** Tests that run beside each other share two cores. */
-const startPatience = { timeoutMs: 120_000 }
-
 /** Sources that are not this checkout, and the file that handles their failpoints. */
 export type Tree = { root: string; failpoints: string }
 
@@ -86,15 +83,11 @@ export function startProcess(
   }
 
   function said(message: string): Promise<LogLine> {
-    return until(
-      `${name} says "${message}"`,
-      () => {
-        const line = lines.find(({ msg }) => msg === message)
-        if (!line && exit) throw new Error(`${name} ended (${exit.signal ?? exit.code}) before it said "${message}":\n${tail(lines)}`)
-        return line
-      },
-      startPatience,
-    )
+    return until(`${name} says "${message}"`, () => {
+      const line = lines.find(({ msg }) => msg === message)
+      if (!line && exit) throw new Error(`${name} ended (${exit.signal ?? exit.code}) before it said "${message}":\n${tail(lines)}`)
+      return line
+    })
   }
 
   function keep(text: string): void {

@@ -177,7 +177,7 @@ export async function readLog(redis: Redis, keys: Keys, task: string): Promise<{
 
 /** What was wrong with the way in which an API stopped, or null. */
 async function stopCleanly(api: PlatformProcess): Promise<string | null> {
-  const impatience = setTimeout(() => void api.kill('SIGKILL'), 60_000)
+  const impatience = setTimeout(() => void api.kill('SIGKILL'), 300_000)
   const { code, signal } = await api.kill('SIGTERM')
   clearTimeout(impatience)
   return code === 0 ? null : `${api.name} ended with ${signal ?? code} after SIGTERM:\n${tail(api.lines)}`

@@ -9,6 +9,6 @@ export async function untilNothingIsPending({ pg }: Platform): Promise<void> {
       const { rows } = await pg.query("select count(*)::int from turns where status in ('queued', 'running', 'waiting')")
       return rows[0].count === 0
     },
-    { timeoutMs: 110_000, intervalMs: 100 },
+    { intervalMs: 100 },
   )
 }

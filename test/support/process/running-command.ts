@@ -29,15 +29,11 @@ export function startCommand(command: string, env: Record<string, string>, folde
   return { output: () => output, says, interrupt }
 
   async function says(text: string): Promise<void> {
-    await until(
-      `"${command}" writes "${text}"`,
-      () => {
-        if (output.includes(text)) return true
-        if (child.exitCode !== null) throw new Error(`"${command}" ended (${child.exitCode}):\n${output}`)
-        return false
-      },
-      { timeoutMs: 120_000 },
-    )
+    await until(`"${command}" writes "${text}"`, () => {
+      if (output.includes(text)) return true
+      if (child.exitCode !== null) throw new Error(`"${command}" ended (${child.exitCode}):\n${output}`)
+      return false
+    })
   }
 
   async function interrupt(): Promise<void> {

@@ -38,7 +38,7 @@ export function start(command: string, args: readonly string[], cwd: string, env
       if (!output.includes(words) && isOver()) throw new Error(`${command} ${args.join(' ')} ended before it wrote "${words}":\n${output}`)
       return output.includes(words)
     }
-    await until(`${command} ${args.join(' ')} writes "${words}"`, hasSaid, { timeoutMs: 120_000 })
+    await until(`${command} ${args.join(' ')} writes "${words}"`, hasSaid)
   }
 
   async function interrupt(): Promise<void> {

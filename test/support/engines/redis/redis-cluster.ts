@@ -14,7 +14,7 @@ import { freePort } from '../../free-port.ts'
 const size = 3
 const slots = 16_384
 /** How long three servers may take to agree. */
-const patienceMs = 30_000
+const patienceMs = 300_000
 
 export type RedisCluster = Engine & {
   /** Of each server. */

@@ -18,7 +18,7 @@ const replicas = 2
 const quorum = 2
 const sentinelCount = 3
 const failoverTimeoutMs = 4_000
-export const patience = { timeoutMs: 90_000, intervalMs: 100 }
+export const patience = { intervalMs: 100 }
 
 export type SentinelOptions = {
   folder: string

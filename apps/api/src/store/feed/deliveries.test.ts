@@ -29,7 +29,7 @@ test('the end of a task that is deleted before the feed is read is delivered onc
     return db.select({ task: deliveries.task, type: deliveries.type, onEnd: deliveries.onEnd }).from(deliveries)
   }
   // Transactions of other databases on this server hold up the readers of the feed.
-  await expect.poll(sent, { timeout: 60_000 }).toEqual([{ task: task.id, type: 'turn.finished', onEnd }])
+  await expect.poll(sent).toEqual([{ task: task.id, type: 'turn.finished', onEnd }])
   expect(await sent()).toHaveLength(1)
   const stored = await db.select({ type: feed.type, onEnd: feed.onEnd }).from(feed).where(eq(feed.task, task.id))
   expect(stored.map(({ type }) => type)).toContain('turn.finished')

@@ -101,7 +101,9 @@ function argumentsFor(program: Program, { AGENT_FILES: agentFiles }: Record<stri
   if (agentFiles?.endsWith('.ts')) return [...imports, join(tree?.root ?? checkout, entries[program])]
   const { folder, whyNot } = tree ? { folder: bundleFolder(tree), whyNot: null } : inject('programs')
   if (whyNot) throw new Error(whyNot)
-  return [cachedProgram, join(folder, program, 'main.cjs')]
+  const bundle = join(folder, program, 'main.cjs')
+  // In Node 20, a script with stored code cannot import a module.
+  return agentFiles ? [bundle] : [cachedProgram, bundle]
 }
 
 /** Once, before the first process of the tree is started. */

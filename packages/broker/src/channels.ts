@@ -60,10 +60,16 @@ export function createChannels(redis: RedisConnection): Channels {
 
   async function subscribe(channels: readonly string[], isSharded: boolean): Promise<void> {
     if (channels.length === 0) return
+    if (isBeingChecked(redis)) throw new Error('Connection is closed: the ready check is not over')
     // A command may name channels of one slot only.
     if (redis.isCluster && isSharded) await Promise.all(channels.map(channel => redis.ssubscribe(channel)))
     else await redis.subscribe(...channels)
   }
+}
+
+/** The ready check of a master that Sentinels name sends INFO, which Redis rejects on a connection that has subscribed, and ioredis closes it for that. */
+function isBeingChecked(redis: RedisConnection): boolean {
+  return !redis.isCluster && redis.status === 'connect' && redis.options.enableReadyCheck === true
 }
 
 /** The name as `deliver` reads it, with a character for each byte. */

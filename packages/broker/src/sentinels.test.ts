@@ -12,6 +12,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hasNativeRedis, nativeRedis } from '../../../test/support/engines/redis/private-redis.ts'
 import { freePort } from '../../../test/support/free-port.ts'
 import { until } from '../../../test/support/until.ts'
+import { createChannels } from './channels.ts'
 import { connectRedis, type RedisRole, whenReady } from './connections.ts'
 
 describe.skipIf(!hasNativeRedis)(`Sentinels${hasNativeRedis ? '' : ' (skipped: no redis-server or valkey-server on PATH)'}`, () => {
@@ -89,6 +90,20 @@ describe.skipIf(!hasNativeRedis)(`Sentinels${hasNativeRedis ? '' : ' (skipped: n
     await until('the reason was reported', () => redis.errors.some(isNamed))
     await startSentinel(low, 3, port)
     await expectName(redis, 'low')
+  })
+
+  test('a channel that is subscribed to as soon as a connection opens is no failure', async () => {
+    const redis = connect('subscriber', [await startSentinel(high, 5)])
+    const channels = createChannels(redis)
+    for (const channel of ['first', 'second', 'third']) {
+      await once(redis, 'connect')
+      await channels.hear(channel, { handle: () => {}, isSharded: true }).catch(() => {})
+      await whenReady(redis)
+      const client = clientOf(high)
+      await until('it is heard', async () => (await client.publish(channel, '')) === 1)
+      redis.disconnect(true)
+    }
+    expect(redis.errors).toEqual([])
   })
 
   test('the last connection that is closed leaves no connection to a Sentinel', async () => {

@@ -29,6 +29,7 @@ test.each<[string, unknown, number, string]>([
   ['a body of the framework’s', asError({ code: 'FST_ERR_CTP_BODY_TOO_LARGE' }), 413, 'body_too_large'],
   ['a database that is unavailable', asError({ code: 'ECONNREFUSED' }), 503, 'dependency_unavailable'],
   ['a Redis that is unavailable', new Error(`Connection is closed: ${secret}`), 503, 'dependency_unavailable'],
+  ['a ready check on a connection that subscribes', new Error("ERR Can't execute 'info': only PING"), 503, 'dependency_unavailable'],
   ['a connection that Redis does not accept', new Error("Ready check failed: ERR Can't execute 'info'"), 503, 'dependency_unavailable'],
   ['a socket of Redis without a reply', new Error('Socket timeout. Expecting data'), 503, 'dependency_unavailable'],
   ['a connection that closes during a command', new Error('Command aborted due to connection close'), 503, 'dependency_unavailable'],

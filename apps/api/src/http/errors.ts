@@ -85,7 +85,7 @@ const unavailableReply = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|
 const brokenConnection = new RegExp(
   [
     ...['Command timed out', 'Socket timeout', 'Connection is closed', 'Connection in subscriber mode', "Stream isn't writeable"],
-    ...['aborted due to connection close', 'max retries per request', 'Ready check failed', 'Protocol error'],
+    ...['aborted due to connection close', 'max retries per request', 'Ready check failed', "Can't execute 'info'", 'Protocol error'],
     ...["Cluster isn't ready", 'Cluster is disconnect', 'refresh slots', 'startup nodes', 'Cluster redirections', 'Node is disconnected'],
   ].join('|'),
   'i',

@@ -1,6 +1,6 @@
 /** What the hub does by the clock, and what it shares among viewers. Its own clock is driven by hand; everything else is real. */
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
-import { hasEnded, RivuletError } from '@rivulet/protocol'
+import { type Cursor, compareCursors, formatCursor, hasEnded, origin, parseCursor, RivuletError } from '@rivulet/protocol'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { seededRandom } from '../../../../test/support/agents/scripts.ts'
 import { createTaskWorld } from '../../../../test/support/judge/task-world.ts'
@@ -150,6 +150,28 @@ test('and receives no end while a turn waits or runs, whatever Redis has lost of
   expect(tried).toBeGreaterThan(100)
 })
 
+test('a viewer with a cursor that no log had, behind a claim whose log is not open yet, gets no id that is lower than one before', async () => {
+  let left = 0
+  for (let seed = 1; seed <= 20; seed += 1) {
+    const { join, world, finish } = await openHub(seed)
+    const viewers = []
+    world.empty()
+    while (world.step() && !world.log.state()) {
+      const viewer = await join({ heard: formatCursor(world.rows().epoch, 5) })
+      await flush()
+      viewers.push(viewer)
+    }
+    await finish()
+    for (const { written, isEnded } of viewers) {
+      const ids = written().flatMap(text => Array.from(text.matchAll(/^id: (.*)$/gm), ([, id]) => parseCursor(id ?? '') ?? origin))
+      expect(ids).toEqual(ids.toSorted(compareCursors))
+      expect(isEnded()).toBe(true)
+      left += written().some(text => text.includes('event: end')) ? 0 : 1
+    }
+  }
+  expect(left).toBeGreaterThan(0)
+})
+
 test('and the lost entries are not requested again and again', async () => {
   for (let seed = 1; seed <= 40; seed += 1) {
     for (const lost of [1, 2, 3, 6]) {
@@ -273,10 +295,14 @@ async function openHub(seed = 4) {
     removed: () => handlers?.onRemoved(task),
   }
 
-  async function join({ closesAtEnd = false, feed = null as Awaited<ReturnType<typeof hub.open>> | null } = {}) {
+  type Joining = { closesAtEnd?: boolean; feed?: Awaited<ReturnType<typeof hub.open>>; heard?: Cursor }
+
+  async function join({ closesAtEnd = false, feed, heard }: Joining = {}) {
     const socket = createFakeSocket(() => closesAtEnd && watching.gone())
-    const watching = hub.watch(feed ?? (await hub.open(tenant, task)), socket.response, {
-      begin: { kind: 'snapshot', reason: 'join' },
+    const watched = feed ?? (await hub.open(tenant, task))
+    if (heard) await watched.check()
+    const watching = hub.watch(watched, socket.response, {
+      begin: heard ? { kind: 'snapshot', reason: 'gap', heard } : { kind: 'snapshot', reason: 'join' },
       isFollowing: false,
     })
     return { ...socket, close: watching.gone, hear }

@@ -59,6 +59,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   let source: ViewerSource = firstSource()
   const writer = new SseWriter(response)
   let isCaughtUp = false
+  let hasSnapshot = false
 
   send([pieceOf(encodeRetry())])
   goOn()
@@ -100,7 +101,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
         waitFor(reason, feed.ready())
         return
       }
-      if (!missed) sendSnapshot(reason)
+      if (!missed && !sendSnapshot(reason)) return
       // A snapshot that others were sent before may be behind. If the socket has no room for what came since, that is sent when it drains.
       const rest = missed ?? (isOpen() ? feed.ring().after(cursor) : null)
       if (rest) {
@@ -116,14 +117,23 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     if (!isFollowing && cursor === feed.position() && feed.isSettled()) finish()
   }
 
-  function sendSnapshot(reason: SnapshotReason): void {
+  /** Returns false where it leaves instead. */
+  function sendSnapshot(reason: SnapshotReason): boolean {
+    const at = feed.placeOf(place())
+    // Its own cursor was of no log, and the log that goes on now stands before what it got for that. Ids only grow on one connection, so it comes back.
+    if (hasSnapshot && compareCursors(at, place()) < 0) {
+      leave()
+      return false
+    }
     change({ kind: 'snapshot sent' })
     onSnapshot(reason)
     // A viewer that joins has received nothing, whatever the position of the feed.
-    const snapshot = feed.snapshot(reason, feed.placeOf(place()), reason === 'join' ? origin : place())
+    const snapshot = feed.snapshot(reason, at, reason === 'join' ? origin : place())
+    hasSnapshot = true
     told = snapshot.place
     cursor = snapshot.position
     writer.write(snapshot.shared)
+    return true
   }
 
   /** The cursor that its next frame stands for: not before the last one that it received. */

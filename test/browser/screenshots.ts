@@ -1,9 +1,11 @@
 /** `npm run screenshots`: the pictures of the READMEs, light and dark, wide and narrow, taken of a platform that is really at work. */
+import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { buildConsole } from '@rivulet/console/page'
 import type { Page } from 'playwright-core'
 import { startTestPlatform } from 'rivulet/testing'
 import { findChromium, launchBrowser } from '../support/browser.ts'
+import { animatedPng, type Shot } from './animated-png.ts'
 
 const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url))
 const reply = `Rivers bend because a straight one does not stay straight.
@@ -26,7 +28,7 @@ So a river of 100 m has a bend about every`
 
 const say = (index: number, text: string) => ({ delta: { index, delta: { type: 'text', text } } })
 const tool = { callId: 'call-1', name: 'search_library' }
-const script = {
+const scriptAt = (pauseMs: number) => ({
   steps: [
     {
       delta: {
@@ -46,10 +48,10 @@ const script = {
     { delta: { index: 2, delta: { type: 'data', value: { found: 3, best: 'Leopold & Wolman, 1960', score: 0.93 } } } },
     { done: { index: 2 } },
     { start: { index: 3, content: { type: 'text', text: '', format: 'markdown' } } },
-    ...(reply.match(/\S+\s*/g) ?? []).flatMap(word => [say(3, word), { sleep: 15 }]),
+    ...(reply.match(/\S+\s*/g) ?? []).flatMap(word => [say(3, word), { sleep: pauseMs }]),
     { sleep: 120_000 },
   ],
-}
+})
 
 const chromium = findChromium(process.env)
 if (!chromium) throw new Error('No chromium on the PATH, and CHROMIUM does not name one')
@@ -62,7 +64,7 @@ try {
   await create({ agent: 'scripted', name: 'nightly-report', params: { steps: [{ throw: 'The source is empty' }] }, maxAttempts: 1 })
   await create({ agent: 'researcher', input: 'How do viewers resume after a lost connection?' })
   await create({ agent: 'assistant', input: 'What time is it in Europe/Lisbon, and what is 12 * (3 + 4)?' })
-  const id = await create({ agent: 'scripted', input: 'Why do rivers meander?', params: script })
+  const id = await create({ agent: 'scripted', input: 'Why do rivers meander?', params: scriptAt(15) })
   const light = await open('light', 1_280, 800)
   await light.goto(`${platform.url}/tasks/${id}?inspect=1`)
   await light.getByText('has a bend about every').waitFor()
@@ -89,9 +91,27 @@ try {
   await phone.getByText('has a bend about every').waitFor()
   await phone.waitForTimeout(600)
   await phone.screenshot({ path: `${folder}console-phone.png` })
+  await film()
 } finally {
   await browser.close()
   await platform.stop()
+}
+
+/** The first picture of the README: a task from its question to the middle of the response. */
+async function film(): Promise<void> {
+  const page = await open('light', 960, 600)
+  const id = await create({ agent: 'scripted', input: 'Why do rivers meander?', params: scriptAt(60) })
+  await page.goto(`${platform.url}/tasks/${id}`)
+  await page.getByText('Why do rivers meander?').first().waitFor()
+  const shots: Shot[] = []
+  while ((await page.getByText('has a bend about every').count()) === 0) {
+    const startedAt = performance.now()
+    const png = await page.screenshot({ animations: 'disabled', caret: 'hide' })
+    await page.waitForTimeout(150)
+    shots.push({ png, shownMs: performance.now() - startedAt })
+  }
+  shots.push({ png: await page.screenshot({ animations: 'disabled' }), shownMs: 4_000 })
+  writeFileSync(`${folder}console-live.png`, animatedPng(shots))
 }
 
 async function open(colorScheme: 'light' | 'dark', width: number, height: number): Promise<Page> {

@@ -1,24 +1,23 @@
 /**
- * What the README, the quick start and the page about calling agents tell a newcomer to type, typed: `npm start`, then every curl and `rivulet`,
- * in the order in which they stand there.
+ * The commands of the README, the quick start and the page about calling agents: `npm start`, then every curl and `rivulet`, in the order in which they
+ * stand there.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { type RunningCommand, startCommand } from '../support/process/running-command.ts'
 import { blocksOf } from '../support/texts/fenced-blocks.ts'
 import { wordsIn } from './event-text.ts'
 import { hasCurl, repliesOf, shownIn } from './shell.ts'
 
-// Each command starts Node a few times, and the machine may be busy with other tests.
-vi.setConfig({ testTimeout: 300_000 })
-
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const curls = shownIn('README.md').filter(command => command.includes('curl '))
-const calls = shownIn('README.md').filter(command => command.startsWith('npx rivulet '))
+const quickStart = shownIn('docs/quick-start.md')
+const [, ...calls] = quickStart.filter(command => /^npx rivulet (run (?!hello)|tasks|agents)/.test(command))
+const leaving = quickStart.findIndex(command => command.includes('"agent":"hello"'))
+const curls = quickStart.slice(0, leaving).filter(command => command.includes('curl '))
 
 const dataDir = mkdtempSync(join(tmpdir(), 'rivulet-readme-'))
 let url = ''
@@ -36,6 +35,26 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
+test('the agent on the first screen of the README runs, and the program there streams it', async () => {
+  const [agent, program] = blocksOf(readFileSync(`${root}README.md`, 'utf8')).filter(({ language }) => language === 'ts')
+  const [dev = ''] = shownIn('README.md').filter(command => command.startsWith('npm run dev'))
+  mkdirSync(`${root}.rivulet`, { recursive: true })
+  const folder = mkdtempSync(`${root}.rivulet/readme-`)
+  const own = `http://127.0.0.1:${await freePort()}`
+  const env = { PORT: new URL(own).port, DATA_DIR: join(folder, 'data'), REDIS_URL: '', DATABASE_URL: '' }
+  writeFileSync(join(folder, 'hello.ts'), agent?.text ?? '')
+  writeFileSync(join(folder, 'program.ts'), (program?.text ?? '').replace('http://127.0.0.1:4000', own))
+  const platform = startCommand(dev.replace('hello.ts', join(folder, 'hello.ts')), env)
+  onTestFinished(async () => {
+    await platform.interrupt()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await platform.says('Rivulet is ready')
+  const replies = await repliesOf(['npx rivulet run hello Ada', `node --import tsx ${join(folder, 'program.ts')}`], own)
+  const speech = 'Hello, Ada! Leave in the middle, and come back for the rest.'
+  expect(replies.map(reply => reply.trim())).toEqual([speech, speech])
+})
+
 test('npm start says which engines it uses, and how to try it', () => {
   expect(npmStart.output()).toMatch(/redis +(redis|valkey) .*\n/)
   expect(npmStart.output()).toMatch(/postgres +postgres .*\n/)
@@ -43,7 +62,7 @@ test('npm start says which engines it uses, and how to try it', () => {
   expect(npmStart.output()).toContain('`npx rivulet init <folder>` creates a project with an agent of your own. Ctrl-C stops everything.\n')
 })
 
-test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where there is no curl)', async () => {
+test.skipIf(!hasCurl)('each curl of the quick start does what it says (skipped where there is no curl)', async () => {
   expect(curls.length).toBeGreaterThan(7)
   const replies = await repliesOf(curls, url)
   const [streamed, , fromStart, afterCursor, messages, turn, canceled, retried] = replies
@@ -70,13 +89,12 @@ test('each call of the command line does what it says', async () => {
 
 describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
   test('the quick start leads to an agent of one’s own, that can be left and come back to', async () => {
-    const commands = shownIn('docs/quick-start.md')
     const [program] = blocksOf(readFileSync(`${root}docs/quick-start.md`, 'utf8')).filter(({ language }) => language === 'ts')
     // Inside the checkout, where a file of the reader's would be: it finds the packages from there.
     mkdirSync(`${root}.rivulet`, { recursive: true })
     const folder = mkdtempSync(`${root}.rivulet/quick-start-`)
     writeFileSync(join(folder, 'hello.ts'), program?.text ?? '')
-    const [npxWorker = ''] = commands.filter(command => command.startsWith('npx rivulet worker'))
+    const [npxWorker = ''] = quickStart.filter(command => command.startsWith('npx rivulet worker'))
     const worker = startCommand(npxWorker, { DATA_DIR: dataDir, REDIS_URL: '', RIVULET_URL: '' }, folder)
     onTestFinished(async () => {
       await worker.interrupt()
@@ -84,14 +102,8 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
     })
     await worker.says('worker is ready')
 
-    const runs = commands.filter(command => command.startsWith('npx rivulet run'))
-    const [said, [, , rest = '']] = await Promise.all([
-      repliesOf(runs, url),
-      repliesOf(
-        commands.filter(command => command.includes('curl ')),
-        url,
-      ),
-    ])
+    const runs = quickStart.filter(command => /^npx rivulet run (assistant|hello)/.test(command))
+    const [said, [, , rest = '']] = await Promise.all([repliesOf(runs, url), repliesOf(quickStart.slice(leaving), url)])
     const speech = 'Hello, Ada! I speak slowly, so that you can leave in the middle and come back for the rest.'
     expect(said).toEqual([expect.stringContaining('84'), `${speech} \n`])
     expect(rest).not.toMatch(/event: (snapshot|turn\.started)/)

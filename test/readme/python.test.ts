@@ -36,10 +36,9 @@ describe.skipIf(!hasPython)('[needs python3] the page on Python', () => {
     await platform.close()
   })
 
-  test('the agent in Python of the README runs with `rivulet worker`, which restarts it when the file changes', async () => {
-    const [{ text: shown = '' } = {}] = blocksOf(readFileSync(`${root}README.md`, 'utf8')).filter(({ language }) => language === 'python')
-    const file = join(mkdtempSync(join(folder, 'readme-')), 'desk.py')
-    writeFileSync(file, shown.replace('"desk"', '"readme-desk"'))
+  test('its agent runs with `rivulet worker`, which restarts it when the file changes', async () => {
+    const file = join(mkdtempSync(join(folder, 'watched-')), 'desk.py')
+    writeFileSync(file, agentText.replace('"desk"', '"watched-desk"'))
     const { RIVULET_TRANSPORT: _, ...env } = plainEnvironment({ RIVULET_URL: platform.url, PYTHONDONTWRITEBYTECODE: '1' })
     const worker = spawn(process.execPath, [cli, 'worker', file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
@@ -51,14 +50,14 @@ describe.skipIf(!hasPython)('[needs python3] the page on Python', () => {
     })
     const timesReady = () => output.split('worker is ready').length - 1
     const answer = async () => {
-      const { messages } = await platform.client.finishedTask({ agent: 'readme-desk', input: 'one two' })
+      const { messages } = await platform.client.finishedTask({ agent: 'watched-desk', input: 'one two' })
       return messages.flatMap(({ author, content }) => (author === 'agent' && 'text' in content ? [content.text] : [])).join()
     }
     await until('the worker is ready', async () => timesReady() === 1)
     expect(await answer()).toBe('ONE TWO ')
     writeFileSync(file, 'this is no Python')
     await until('the mistake is named', async () => /desk\.py:1 cannot be loaded: SyntaxError.*[\s\S]*waits for a change/.test(output))
-    writeFileSync(file, shown.replace('"desk"', '"readme-desk"').replace('upper', 'title'))
+    writeFileSync(file, agentText.replace('"desk"', '"watched-desk"').replace('upper', 'title'))
     await until('the worker is ready again', async () => timesReady() === 2)
     expect(await answer()).toBe('One Two ')
   })

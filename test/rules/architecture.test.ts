@@ -8,7 +8,6 @@ import { namesIn, rowsUnder, tablesOf } from './markdown-table.ts'
 import { exists, filesUnder, readText, workspaceFolders } from './repository.ts'
 
 const page = readText('docs/architecture.md')
-const readme = readText('README.md')
 const guide = readText('CONTRIBUTING.md')
 
 test('every package has a row, with the packages that it may import', () => {
@@ -43,7 +42,7 @@ test('the guide lists every place that the compiler finds for a new content type
 })
 
 describe('the steps of a turn and of a delta', () => {
-  test.each([...stepsOf(page), ...stepsOf(readme)])('$what: $name is made in the file that is named', ({ files, name }) => {
+  test.each(stepsOf(page))('$what: $name is made in the file that is named', ({ files, name }) => {
     expect(files.some(file => has(file, name))).toBe(true)
   })
 
@@ -64,7 +63,7 @@ function stepsOf(markdown: string): { what: string; files: string[]; name: strin
   const rows = tablesOf(markdown).flatMap(({ columns, rows }) => (columns[0] === '#' ? rows : []))
   const steps = rows.map(([, what = '', where = '', name = '']) => ({
     what,
-    files: [...namesIn(where), ...Array.from(where.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => path)],
+    files: namesIn(where),
     name: namesIn(name)[0]?.replace(/^[A-Z]+ \/v1/, '') ?? '',
   }))
   return steps.filter(({ files }) => files.length > 0)

@@ -86,7 +86,7 @@ test('without keys it logs that, and accepts only the names of this machine', as
   await api.kill('SIGTERM')
 })
 
-test('[input 4] with keys and a list of hosts, it accepts those names and IP addresses; its workers have a listener without that list', async () => {
+test('with keys and a list of hosts, it accepts those names and IP addresses; its workers have a listener without that list', async () => {
   const internal = await freePort()
   const api = await platform.startApi({ env: { ALLOWED_HOSTS: 'api.example.com', INTERNAL_PORT: internal } })
   const ask = (host: string, path: string, url = api.url) =>
@@ -112,7 +112,7 @@ test('no response may be shown in a frame, and no page of the API may be framed 
   }
 })
 
-test('[input 37] a private address is rejected wherever a caller can name one for the API to call', async () => {
+test('a private address is rejected wherever a caller can name one for the API to call', async () => {
   const [hidden, itself, open] = ['http://169.254.169.254/latest', `${platform.url}/v1/tasks`, 'https://example.com/hook']
   const call = async (method: string, path: string, body: object) => {
     const headers = { ...root, 'content-type': 'application/json' }
@@ -199,7 +199,7 @@ describe('limits', () => {
     task = (await connect({ url: platform.url, key: env.RIVULET_KEY }).tasks.create({ agent: 'echo', input: 'hello' })).id
   })
 
-  test('[input 35] a caller above the rate limit gets the time to retry, and no other caller is limited', async () => {
+  test('a caller above the rate limit gets the time to retry, and no other caller is limited', async () => {
     const [busy, calm] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'])]
     const ask = (key: string) => fetch(`${api.url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })
     const replies = []
@@ -215,7 +215,7 @@ describe('limits', () => {
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  test('[input 41] a key has so many streams, a process so many in all, and an EventSource is asked to come back', async () => {
+  test('a key has so many streams, a process so many in all, and an EventSource is asked to come back', async () => {
     const leaving = new AbortController()
     const [other, own] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'], 'default')]
     const token = (await connect({ url: platform.url, key: own.key }).tasks.get(task).createToken({ can: 'read' })).token
@@ -311,7 +311,7 @@ describe('limits', () => {
     leaving.abort()
   })
 
-  test('[input 43] MCP rejects a page of another origin also with a key, and serves one of an origin on the list', async () => {
+  test('MCP rejects a page of another origin also with a key, and serves one of an origin on the list', async () => {
     const ask = async (from: Record<string, string>) => {
       const headers = { ...root, ...from, 'content-type': 'application/json' }
       const response = await fetch(`${api.url}/mcp`, { method: 'POST', headers, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
@@ -321,7 +321,7 @@ describe('limits', () => {
     for (const from of [{}, { origin: 'https://app.example' }, { origin: api.url }]) expect(await ask(from)).toEqual([200, undefined])
   })
 
-  test('[input 41] a token and a task have so many streams each, so the holder of one token does not lock others out', async () => {
+  test('a token and a task have so many streams each, so the holder of one token does not lock others out', async () => {
     const narrow = await platform.startApi({ env: { MAX_STREAMS_PER_TOKEN: '2', MAX_STREAMS_PER_TASK: '5' } })
     const leaving = new AbortController()
     const owner = connect({ url: platform.url, key: (await makeKey(['tasks:read'], 'default')).key }).tasks.get(task)
@@ -530,7 +530,7 @@ describe('keys over HTTP', () => {
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('idempotency_key_invalid')])
   })
 
-  test('[input 35] a tenant has so many valid keys, also when they are created at once; a rotation needs room, a revocation makes it', async () => {
+  test('a tenant has so many valid keys, also when they are created at once; a rotation needs room, a revocation makes it', async () => {
     const api = await platform.startApi({ env: { MAX_KEYS_PER_TENANT: '3' } })
     const keys = connect({ url: api.url, key: env.RIVULET_KEY, maxRetries: 0 }).keys
     const made = await Promise.allSettled(Array.from({ length: 8 }, () => keys.create({ tenant: 'crowded' })))

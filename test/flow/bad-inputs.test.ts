@@ -100,7 +100,7 @@ describe('random input', () => {
   const keys = { client: key, worker: workerKey }
   const api = () => platform.apis[0] as ApiProcess
 
-  test('[input 48] whatever is said in any path, query, header or field of any route: no error and no log says it back', async () => {
+  test('whatever is said in any path, query, header or field of any route: no error and no log says it back', async () => {
     const all = markedRequests(await descriptionOf(api().url), keys)
     const { faults, requests } = await tryRequests(api().url, keys, all, all.length)
     expect(requests).toBeGreaterThan(400)
@@ -118,7 +118,7 @@ describe('random input', () => {
     await untilNoMoreIsHeld(api(), key, before, 4_000_000)
   })
 
-  test('[input 49] garbage in logs and on their channels stops no stream, and no viewer receives it', async () => {
+  test('garbage in logs and on their channels stops no stream, and no viewer receives it', async () => {
     const client = connect({ url: api().url, key })
     const beside = await client.tasks.create(scripted([repeat(60, say(0, 'word '), rest(20))]) as { agent: string })
     const heard = beside.result()
@@ -128,7 +128,7 @@ describe('random input', () => {
   })
 })
 
-test.each(['headers', 'body'] as const)('[input 5] a request whose %s do not come is given up on after ten seconds', async part => {
+test.each(['headers', 'body'] as const)('a request whose %s do not come is given up on after ten seconds', async part => {
   const { replies, isClosed, ms } = await slow[part]
   expect([replies.map(({ status, body }) => [status, codeIn(body)]), isClosed]).toEqual([[[408, 'request_timeout']], true])
   expect(replies.flatMap(shapeFaults)).toEqual([])

@@ -50,7 +50,7 @@ async function codeOf(path: string, body: object): Promise<unknown[]> {
   return [status, reply.error?.code]
 }
 
-describe.each(texts)('[input 73] %s in a text', (_, text, code) => {
+describe.each(texts)('%s in a text', (_, text, code) => {
   test('is refused as the answer to a wait, which stays open', async () => {
     const calls: [path: string, body: object][] = [
       [

@@ -96,7 +96,7 @@ test('a detached child outlives its parent, unless it is to end with it, however
   }
 })
 
-test('[input 68] a tree has limits: recursion ends, and a spawn beyond them is an error of its own', async () => {
+test('a tree has limits: recursion ends, and a spawn beyond them is an error of its own', async () => {
   const recursive = defineAgent('recursive', async turn => {
     const [child] = await turn.spawnEach([{ name: 'again', agent: 'recursive' }])
     await turn.send(child && 'code' in child ? child.code : `one below ${child?.text}`)

@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-describe('[input 41] requests whose responses are not read', () => {
+describe('requests whose responses are not read', () => {
   let api: ApiProcess
   beforeAll(async () => {
     api = await platform.startApi({ env: collectingOptions })
@@ -57,7 +57,7 @@ test('a client that sends its requests at once and reads is answered', async () 
   expect(replies.map(({ status }) => status)).toEqual(Array(8).fill(200))
 })
 
-describe('[input 5] a connection', () => {
+describe('a connection', () => {
   const path = '/docs/static/swagger-ui-bundle.js'
   /** More than any kernel keeps for a socket. */
   const requests = 8
@@ -91,7 +91,7 @@ describe('[input 5] a connection', () => {
   })
 })
 
-test('[input 41] a connection beyond MAX_CONNECTIONS is closed at once; when others are gone there is room again', async () => {
+test('a connection beyond MAX_CONNECTIONS is closed at once; when others are gone there is room again', async () => {
   const api = await platform.startApi({ env: { MAX_STREAMS: '4', MAX_CONNECTIONS: '5' } })
   const held: Socket[] = []
   await until('there is no room', async () => {

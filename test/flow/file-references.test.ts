@@ -80,7 +80,7 @@ describe('an input that refers to a file', () => {
         return id
       },
     ],
-  ])('[input 59] that is %s is refused, with its path, and leaves nothing', async (_, make) => {
+  ])('that is %s is refused, with its path, and leaves nothing', async (_, make) => {
     const id = await make()
     for (const [body, path] of [
       [{ agent: 'echo', input: refer(id) }, '/input/file'],
@@ -101,7 +101,7 @@ describe('an input that refers to a file', () => {
     }
   })
 
-  test('[input 60] and has data or an address as well, or neither, is refused', async () => {
+  test('and has data or an address as well, or neither, is refused', async () => {
     const file = await stored()
     for (const input of [
       refer(file.id, { data: 'aaaa' }),

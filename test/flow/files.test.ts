@@ -110,7 +110,7 @@ describe('an upload', () => {
     ['nothing', ''],
     ['a broken escape', "UTF-8''%ff"],
     ['text that turns around', "UTF-8''fdp.%E2%80%AEexe"],
-  ])('[input 51] with %s for a name is refused', async (_, name) => {
+  ])('with %s for a name is refused', async (_, name) => {
     const before = await leftovers()
     expect((await upload(randomBytes(3), { 'x-filename': name })).body).toMatchObject({
       error: { code: 'validation_failed', details: [{ path: '/headers/x-filename' }] },
@@ -118,7 +118,7 @@ describe('an upload', () => {
     expect(await leftovers()).toEqual(before)
   })
 
-  test('[input 52] that is too large is refused before it is read, by its length or where it exceeds the limit', async () => {
+  test('that is too large is refused before it is read, by its length or where it exceeds the limit', async () => {
     const before = await leftovers()
     const head = `POST /v1/files HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${maxBytes + 1}\r\n\r\n`
     const { replies } = await sendRaw(platform.url, [head])
@@ -128,7 +128,7 @@ describe('an upload', () => {
     expect(await leftovers()).toEqual(before)
   })
 
-  test('[input 53] that is cut, or shorter than its length says, leaves nothing', async () => {
+  test('that is cut, or shorter than its length says, leaves nothing', async () => {
     const before = await leftovers()
     const head = `POST /v1/files HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${2 * MiB}\r\n\r\n`
     await sendRaw(platform.url, [head, Buffer.alloc(MiB)], { leavesAtOnce: true })
@@ -172,7 +172,7 @@ describe('an upload', () => {
     expect(await answered).toBe(201)
   })
 
-  test('[input 54] with an invalid type, or compressed, is refused', async () => {
+  test('with an invalid type, or compressed, is refused', async () => {
     expect((await upload(randomBytes(3), { 'content-type': 'picture' })).status).toBe(415)
     expect(codeOf(await upload(randomBytes(3), { 'content-encoding': 'gzip' }))).toEqual([415, 'unsupported_media_type'])
     expect(codeOf(await upload(randomBytes(3), { 'content-type': `a/${'b'.repeat(300)}` }))).toEqual([400, 'validation_failed'])
@@ -186,7 +186,7 @@ describe('a download', () => {
     file = await stored(bytes, { 'content-type': 'text/html', 'x-filename': 'page.html' })
   })
 
-  test('[input 55] is never executed, whatever its type says', async () => {
+  test('is never executed, whatever its type says', async () => {
     const { headers } = await download(file.id)
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-type': 'text/html',
@@ -221,7 +221,7 @@ describe('a download', () => {
     expect([got.status, got.bytes.length]).toEqual([200, bytes.length])
   })
 
-  test.each([`bytes=${600 * KiB}-`, 'bytes=-0', 'bytes=999999999-'])('[input 56] of %s is refused', async range => {
+  test.each([`bytes=${600 * KiB}-`, 'bytes=-0', 'bytes=999999999-'])('of %s is refused', async range => {
     const got = await download(file.id, { range })
     expect([got.status, got.headers.get('content-range')]).toEqual([416, `bytes */${bytes.length}`])
     expect(JSON.parse(got.bytes.toString())).toMatchObject({ error: { code: 'range_not_satisfiable' } })
@@ -263,7 +263,7 @@ describe('a download', () => {
     await expect(download(damaged.id)).rejects.toThrow()
   })
 
-  test('[input 57] of an unknown id, and of what is no id, is refused', async () => {
+  test('of an unknown id, and of what is no id, is refused', async () => {
     expect((await download('0198a3a0-0000-7000-8000-000000000000')).status).toBe(404)
     expect((await download('..%2f..%2fetc%2fpasswd')).status).toBe(400)
     expect((await download(file.id.toUpperCase())).status).toBe(200)

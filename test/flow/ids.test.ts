@@ -74,7 +74,7 @@ describe('a task by capitals', () => {
   })
 })
 
-test('[input 7] no other spelling that Postgres would take is an id', async () => {
+test('no other spelling that Postgres would take is an id', async () => {
   const id = await newTask({ agent: 'echo', input: 'hello' })
   const dashless = id.replaceAll('-', '')
   for (const spelling of [`{${id}}`, dashless, `{${dashless}}`, id.replace(/^(....)/, '$1-'), `%20${id}`, `${id}%0a`])

@@ -116,7 +116,7 @@ describe('bad inputs', () => {
     ['an unknown field in one of them', ['x', { type: 'text', text: 'y', mood: 'good' }]],
     ['a list in a list', [['x']]],
   ]
-  test.each(bad)('[input 61] %s is rejected, for a task and for a turn', async (_, input) => {
+  test.each(bad)('%s is rejected, for a task and for a turn', async (_, input) => {
     const task = await platform.client.createTask({ agent: 'echo', start: false })
     for (const [path, body] of [
       ['/v1/tasks', { agent: 'echo', input }],

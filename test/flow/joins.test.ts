@@ -237,7 +237,7 @@ describe('merge', () => {
     expect(await faultsOf(platform, task)).toEqual([])
   })
 
-  test('[input 62] a debounce without merge, or a limit without a debounce, is rejected', async () => {
+  test('a debounce without merge, or a limit without a debounce, is rejected', async () => {
     const { task } = await platform.client.createTask({ agent: 'echo', start: false })
     for (const body of [
       { debounceMs: 5 },

@@ -155,7 +155,7 @@ describe('an address', () => {
   })
 })
 
-test('[input 35] a hundred turns of a task may wait, and one more may not', async () => {
+test('a hundred turns of a task may wait, and one more may not', async () => {
   const { body } = await post<Accepted>({ agent: 'idle', input: 'first' })
   for (let number = 2; number <= 100; number += 1) {
     const { status } = await platform.client.post(`/v1/tasks/${body.task.id}/turns`, { input: 'more' })

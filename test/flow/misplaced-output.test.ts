@@ -27,7 +27,7 @@ describe.each([
     ['a delta of a message without a start', 1, [delta(1), finished(1)]],
     ['a message at the index of the input', 0, [started(0), delta(0), finished(0)]],
     ['a delta behind the end of its message', 1, [started(1), finished(1), delta(1)]],
-  ])('[input 49] a turn with %s fails, and its error names the message', async (_, index, events) => {
+  ])('a turn with %s fails, and its error names the message', async (_, index, events) => {
     const claim = await claimTurn()
     expect(await append(claim, events)).toBe('ok')
     expect(await finish(claim, events.length)).toEqual({ result: 'committed' })

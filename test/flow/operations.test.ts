@@ -87,7 +87,7 @@ describe('readiness', () => {
     await api.kill('SIGTERM')
   })
 
-  test('[input 36] without Postgres a task is rejected with 503, and nothing of it is kept; metrics are served without the values from Postgres', async () => {
+  test('without Postgres a task is rejected with 503, and nothing of it is kept; metrics are served without the values from Postgres', async () => {
     const postgres = await startProxy(platform.databaseUrl)
     onTestFinished(() => postgres.close())
     const api = await platform.startApi({ env: { DATABASE_URL: postgres.url } })

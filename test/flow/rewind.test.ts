@@ -103,7 +103,7 @@ test('a task that is busy is not rewound, unless the input interrupts: then what
   expect(await faultsOf(platform, task.id)).toEqual([])
 })
 
-test('[input 63] a turn that does not exist or was discarded, or two rewinds at once: one error each, and one new turn', async () => {
+test('a turn that does not exist or was discarded, or two rewinds at once: one error each, and one new turn', async () => {
   const { task } = await platform.client.createTask(scripted([say(0, 'x')], { input: 'a' }))
   await platform.client.waitForEnd(task.id)
   expect(await codeOf(task.id, { input: 'b', after: 2 })).toEqual([404, 'not_found'])

@@ -185,7 +185,7 @@ test('a run that is rejected says why, and the schedule continues', async () => 
   await client.tasks.get(task).cancel()
 })
 
-describe('[input 71] a request that makes no sense is refused', () => {
+describe('a request that makes no sense is refused', () => {
   test.each([
     ['a bad cron line', { cron: '99 * * * *' }, 'validation_failed'],
     ['a zone that does not exist', { timezone: 'Mars/Base' }, 'validation_failed'],

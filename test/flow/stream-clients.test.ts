@@ -45,7 +45,7 @@ test('HTTP/1.1 gets whole chunks, and the last one closes the body', async () =>
   expect(textIn(events)).toBe(expected)
 })
 
-test('[input 42] a native EventSource, which reconnects until it gets 204, gets it at the end', async () => {
+test('a native EventSource, which reconnects until it gets 204, gets it at the end', async () => {
   const { task } = await platform.client.createTask(scripted(steps))
   const heard: string[] = []
   const statuses: number[] = []

@@ -79,7 +79,7 @@ describe('foreign entries in a log', () => {
   }
 
   test.each(foreign(crypto.randomUUID()).map(([name], i) => [name, i] as const))(
-    '[input 49] %s: no viewer receives it, nothing stops',
+    '%s: no viewer receives it, nothing stops',
     async (_, i) => {
       const { task } = await platform.client.createTask(scripted([repeat(15, say(0, 'word '), rest(20))], { input: 'go' }))
       const bystander = await platform.client.createTask(scripted([repeat(15, say(0, 'other '), rest(20))]))

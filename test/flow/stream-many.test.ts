@@ -174,7 +174,7 @@ describe('several tasks on one stream', () => {
     expect([...(await hear({ after: { [task.id]: end } })).keys()]).toEqual([task.id])
   })
 
-  test('[input 67] are refused as a whole: too many, none, one that is unknown, one twice, a malformed id or cursor', async () => {
+  test('are refused as a whole: too many, none, one that is unknown, one twice, a malformed id or cursor', async () => {
     const { task } = await platform.client.createTask(scripted([say(0, 'x')]))
     const unknown = crypto.randomUUID()
     const ids = (count: number) => Object.fromEntries(Array.from({ length: count }, () => [crypto.randomUUID(), null]))

@@ -60,7 +60,7 @@ describe('a viewer', () => {
     expect(types(viewer).slice(-3)).toEqual(['turn.finished', 'caught_up', 'end'])
   })
 
-  test('[input 42] a viewer that joins when it is over gets a snapshot and the end', async () => {
+  test('a viewer that joins when it is over gets a snapshot and the end', async () => {
     const { task, messages } = await ended([say(0, 'all said')])
     const viewer = watch(task.id, { urls: platform.urls })
     expect(await faultsOfViewers(platform, [viewer])).toEqual([])
@@ -180,7 +180,7 @@ describe('the stream of one message', () => {
   const logged = (reader: FormatReader) => heard(reader).filter(([, { type }]) => type !== 'caught_up' && type !== 'end')
   const endOf = (task: string, index: number, status?: string) => ({ type: 'end', task, index, ...(status && { status }) })
 
-  test('[input 66] has its events from the first one on, waits for a message that is still to come, and ends when the message is closed', async () => {
+  test('has its events from the first one on, waits for a message that is still to come, and ends when the message is closed', async () => {
     const steps = [repeat(5, say(0, 'a '), rest(20)), done(0), repeat(5, say(1, 'b '), say(2, 'c '), rest(20)), done(1), rest(60_000)]
     const { task } = await platform.client.createTask(scripted(steps, { input: 'go' }))
     const readers = platform.urls.flatMap(url => [0, 1, 2].map(index => ({ index, reader: open(task.id, index, undefined, url) })))
@@ -250,7 +250,7 @@ describe('the stream of one message', () => {
     expect([logged(next)[0]?.[1].type, words.join('')]).toEqual(['turn.started', 'right '.repeat(3)])
   })
 
-  test('[input 66] that no turn can send any more is 404, and a malformed address is refused', async () => {
+  test('that no turn can send any more is 404, and a malformed address is refused', async () => {
     const { task } = await ended([say(0, 'x')])
     const get = async (index: number | string, query = '') => {
       const { status, body } = await platform.client.get<ErrorReply>(`${path(task.id, index)}${query}`)
@@ -275,7 +275,7 @@ describe('the stream of one message', () => {
 
 describe('a cursor', () => {
   test.each([['999-1'], ['1-999999'], ['0-1'], ['999999999999999-999999999999999']] as const)(
-    '[input 39] that this log never had gets a snapshot instead (%s)',
+    'that this log never had gets a snapshot instead (%s)',
     async cursor => {
       const { task, messages } = await ended([say(0, 'known')])
       const viewer = watch(task.id, { urls: platform.urls, after: cursor })

@@ -190,7 +190,7 @@ describe('the state of a task', () => {
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
-  test('[input 64] is replaced by a caller that knows its version, between two turns', async () => {
+  test('is replaced by a caller that knows its version, between two turns', async () => {
     const { task } = await platform.client.createTask({ agent: 'scripted', params: { steps: [set({ by: 'agent' })] } })
     await platform.client.waitForEnd(task.id)
     const view = createClient({ url: platform.url }).tasks.get(task.id).view({ follow: true })

@@ -83,7 +83,7 @@ test('a turn can do without input, and its own params count before those of its 
 })
 
 describe('Idempotency-Key', () => {
-  test('[input 34] fifty parallel requests under one key make one task, and all get the same answer', async () => {
+  test('fifty parallel requests under one key make one task, and all get the same answer', async () => {
     const body = { agent: 'echo', input: 'only once', metadata: { mark: 'parallel' } }
     const replies = await Promise.all(Array.from({ length: 50 }, () => untilAccepted(body, 'fifty')))
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]))
@@ -93,7 +93,7 @@ describe('Idempotency-Key', () => {
     expect(rows[0].count).toBe(1)
   })
 
-  test('[input 34] the same key with another body, or at another address, is refused', async () => {
+  test('the same key with another body, or at another address, is refused', async () => {
     const headers = { 'idempotency-key': 'twice' }
     const first = await platform.client.post<Accepted>('/v1/tasks', { agent: 'echo', input: 'a' }, headers)
     const other = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: 'b' }, headers)
@@ -133,7 +133,7 @@ describe('Idempotency-Key', () => {
     await platform.client.cancel(task.id)
   })
 
-  test('[input 34] while the first request is in flight, the second gets 409 and Retry-After', async () => {
+  test('while the first request is in flight, the second gets 409 and Retry-After', async () => {
     const first = await platform.pg.connect()
     try {
       await first.query('begin')
@@ -242,7 +242,7 @@ describe('cancel', () => {
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
-  test('[input 47] a task that has ended, or was canceled before, stays as it is', async () => {
+  test('a task that has ended, or was canceled before, stays as it is', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'done' })
     expect((await platform.client.cancel(task.id)).status).toBe('completed')
     expect((await platform.client.cancel(task.id)).status).toBe('completed')

@@ -385,7 +385,7 @@ describe.each(guarded)('%s', (route, { scope, rights: enough, also, body, reads,
   const [token] = enough
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
-  test('[input 29] rejects a missing key and every kind of wrong key with the same response', async () => {
+  test('rejects a missing key and every kind of wrong key with the same response', async () => {
     const id = kept
     const missing = await ask(route, { id, body })
     expect([...codeOf(missing), missing.headers['www-authenticate']]).toEqual([401, 'unauthorized', 'Bearer'])
@@ -395,7 +395,7 @@ describe.each(guarded)('%s', (route, { scope, rights: enough, also, body, reads,
     expect((await ask(route.replace('GET', 'HEAD'), { id, body })).status).toBeGreaterThanOrEqual(401)
   })
 
-  test('[input 31] refuses a key that lacks the scope', async () => {
+  test('refuses a key that lacks the scope', async () => {
     for (const held of allScopes.filter(one => !holders.includes(one))) {
       expect([held, codeOf(await ask(route, { id: kept, body, key: narrow.get(held)?.key }))]).toEqual([held, [403, 'forbidden']])
     }
@@ -432,7 +432,7 @@ describe.each(guarded)('%s', (route, { scope, rights: enough, also, body, reads,
     expect((await ask(route, { id: await idFor(route, root), body: ofRoot, key: root })).status).toBe(status)
   })
 
-  test.skipIf(scope === 'worker')('[input 32] shows a key that is limited to another agent nothing of this one', async () => {
+  test.skipIf(scope === 'worker')('shows a key that is limited to another agent nothing of this one', async () => {
     const id = isOfFiles(route) && !route.startsWith('POST') ? await usedFile() : await idFor(route)
     await addAgents('acme')
     if (scope === 'admin' || scope === 'metrics') {
@@ -457,7 +457,7 @@ describe.each(guarded)('%s', (route, { scope, rights: enough, also, body, reads,
 })
 
 describe.each(ofOneTask)('%s', (route, { body, rights: [token], also, status }) => {
-  test('[input 7] means the same task by capitals, for a key and for a token, and takes no other spelling', async () => {
+  test('means the same task by capitals, for a key and for a token, and takes no other spelling', async () => {
     for (const key of token ? [own.key, null] : [own.key]) {
       const id = await taskFor(route)
       const held = key ?? (await tokenFor(id, [token ?? 'read', ...also]))
@@ -467,7 +467,7 @@ describe.each(ofOneTask)('%s', (route, { body, rights: [token], also, status }) 
     }
   })
 
-  test('[input 32] responds to another tenant as if the task did not exist', async () => {
+  test('responds to another tenant as if the task did not exist', async () => {
     const id = kept
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
@@ -568,7 +568,7 @@ describe('a key that is limited to an agent', () => {
   })
 })
 
-test('[input 32] a task of MCP does not exist for another tenant', async () => {
+test('a task of MCP does not exist for another tenant', async () => {
   const [cancel, unknown] = [await turnOf(await newTask()), randomUUID()].map(taskId => ({
     jsonrpc: '2.0',
     id: 1,
@@ -588,7 +588,7 @@ test('[input 32] a task of MCP does not exist for another tenant', async () => {
   expect(await callMcp(cancel, own.key)).toMatchObject({ result: {} })
 })
 
-test('[input 32] a task of A2A, and its context, do not exist for another tenant', async () => {
+test('a task of A2A, and its context, do not exist for another tenant', async () => {
   const context = await newTask()
   const id = await turnOf(context)
   for (const route of ['GET /a2a/{agent}/tasks/{task}', 'POST /a2a/{agent}/tasks/{task}']) {
@@ -631,7 +631,7 @@ function postMcp(body: McpRequest | undefined, key: string): Promise<Response> {
 }
 
 describe.each(guarded.filter(([route]) => route.includes('{thread}')))('%s', (route, { body }) => {
-  test('[input 32] responds to another tenant as if the thread did not exist', async () => {
+  test('responds to another tenant as if the thread did not exist', async () => {
     const id = await newTask()
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
@@ -644,7 +644,7 @@ describe.each(guarded.filter(([route]) => route.includes('{thread}')))('%s', (ro
 })
 
 describe.each(guarded.filter(([route]) => route.includes('/conversations/{id}')))('%s', (route, { body }) => {
-  test('[input 32] responds to another tenant as if the conversation did not exist', async () => {
+  test('responds to another tenant as if the conversation did not exist', async () => {
     const id = await newConversation()
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, route === 'GET /openai/v1/conversations/{id}/items/{item}' ? 'not_found' : 'task_not_found'])
@@ -657,7 +657,7 @@ describe.each(guarded.filter(([route]) => route.includes('/conversations/{id}'))
 })
 
 describe.each(guarded.filter(([route]) => route.includes('/responses/{id}')))('%s', (route, { body }) => {
-  test('[input 32] responds to another tenant as if the response did not exist', async () => {
+  test('responds to another tenant as if the response did not exist', async () => {
     const id = `${kept}.1.1`
     const unknown = await ask(route, { id: `${randomUUID()}.1.1`, body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
@@ -668,7 +668,7 @@ describe.each(guarded.filter(([route]) => route.includes('/responses/{id}')))('%
   })
 })
 
-test('[input 32] the usage of one tenant is in no report of another, and only the root key sees all of them', async () => {
+test('the usage of one tenant is in no report of another, and only the root key sees all of them', async () => {
   const [mine, theirs] = [randomUUID(), randomUUID()]
   const add = `insert into usage (turn, id, tenant, task, root, agent, attempt, usage, tokens) values ($1, 'a', $2, $1, $1, 'echo', 1, '{}', $3)`
   await platform.pg.query(add, [mine, 'acme', 5])
@@ -746,14 +746,14 @@ const unrecorded = [
   ...['POST /a2a/{agent}', 'POST /a2a/{agent}/message:send', 'POST /a2a/{agent}/message:stream', 'POST /mcp', 'POST /v1/events'],
 ]
 
-test('[input 69] the audit log records every call that changes something, but for those that send an input', () => {
+test('the audit log records every call that changes something, but for those that send an input', () => {
   const changing = guarded.filter(([route, { scope }]) => scope !== 'worker' && !route.startsWith('GET ')).map(([route]) => route)
   expect([...Object.keys(recorded).filter(route => !route.startsWith('GET ')), ...unrecorded].sort()).toEqual(changing.sort())
   const named = Object.entries(rows).flatMap(([route, { audited }]) => (audited ? [[route, [audited].flat()[0]] as const] : []))
   expect(Object.fromEntries(named)).toEqual(recorded)
 })
 
-test('[input 69] the audit log has one entry for each change, with its caller, and shows a tenant its own alone', async () => {
+test('the audit log has one entry for each change, with its caller, and shows a tenant its own alone', async () => {
   const admin = await makeKey('acme', ['admin'])
   const task = await waitingTask()
   const read = async (key: string, query: string): Promise<AuditEntry[]> =>
@@ -810,7 +810,7 @@ test('[input 69] the audit log has one entry for each change, with its caller, a
   expect(codeOf(await ask('GET /v1/audit', { key: other.key, query: '?tenant=acme' }))).toEqual([403, 'forbidden'])
 })
 
-test('[input 69] requests of a key that are refused are one entry of its tenant a minute and code, with their number', async () => {
+test('requests of a key that are refused are one entry of its tenant a minute and code, with their number', async () => {
   const { id, key } = await makeKey('acme', ['tasks:read'])
   const admin = narrow.get('admin')?.key
   const calls = 20
@@ -833,7 +833,7 @@ test('[input 69] requests of a key that are refused are one entry of its tenant 
   expect([unknown[0]?.tenant, await read(admin, '&target=unauthorized')]).toEqual([undefined, []])
 })
 
-test('[input 32] a key for all tenants has its entry in the installation’s audit log, which the root key alone reads', async () => {
+test('a key for all tenants has its entry in the installation’s audit log, which the root key alone reads', async () => {
   const { id } = await keyring.create({ tenant: 'rival', scopes: ['worker'], allTenants: true })
   const read = async (key: string): Promise<AuditEntry[]> =>
     JSON.parse((await ask('GET /v1/audit', { key, query: `?target=${id}` })).body).data
@@ -845,7 +845,7 @@ test('[input 32] a key for all tenants has its entry in the installation’s aud
   expect([entry?.tenant, await read(other.key)]).toEqual([undefined, []])
 })
 
-test('[input 32] limits, pauses and agents of one tenant neither show nor matter to another', async () => {
+test('limits, pauses and agents of one tenant neither show nor matter to another', async () => {
   await addAgents('acme')
   const { key } = await makeKey('acme', ['admin', 'tasks:write'])
   expect((await ask('PATCH /v1/agents/{name}', { key, body: { paused: true } })).status).toBe(200)
@@ -857,7 +857,7 @@ test('[input 32] limits, pauses and agents of one tenant neither show nor matter
   expect((await ask('GET /v1/limits/{agent}', { key })).status).toBe(200)
 })
 
-test('[input 32] a stream of several tasks is refused if one is of another tenant, as if that one did not exist', async () => {
+test('a stream of several tasks is refused if one is of another tenant, as if that one did not exist', async () => {
   const [mine, foreign, unknown] = [await newTask(other.key), await newTask(), randomUUID()]
   const watch = (...ids: string[]) =>
     ask('POST /v1/events', { key: other.key, body: { tasks: Object.fromEntries(ids.map(id => [id, null])) } })
@@ -870,7 +870,7 @@ test('[input 32] a stream of several tasks is refused if one is of another tenan
 })
 
 describe.each(ofOneKey)('%s', (route, { body }) => {
-  test('[input 32] responds to another tenant as if the key did not exist, and so it does for a key of all tenants', async () => {
+  test('responds to another tenant as if the key did not exist, and so it does for a key of all tenants', async () => {
     const made = await makeKey('acme', ['tasks:read'])
     const shared = await keyring.create({ tenant: 'rival', scopes: ['worker'], allTenants: true })
     const unknown = await ask(route, { id: '0'.repeat(16), body, key: other.key })
@@ -881,7 +881,7 @@ describe.each(ofOneKey)('%s', (route, { body }) => {
 })
 
 describe.each([...ofOneWebhook, ...ofOneSchedule])('%s', (route, { body }) => {
-  test('[input 32] responds to another tenant as if it did not exist', async () => {
+  test('responds to another tenant as if it did not exist', async () => {
     const id = await idFor(route)
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'not_found'])
@@ -894,7 +894,7 @@ describe.each([...ofOneWebhook, ...ofOneSchedule])('%s', (route, { body }) => {
 describe('a file', () => {
   const [reading, removing] = ['GET /v1/files/{id}', 'DELETE /v1/files/{id}']
 
-  test.each([reading, removing])('[input 58] %s responds to another tenant as if the file did not exist', async route => {
+  test.each([reading, removing])('%s responds to another tenant as if the file did not exist', async route => {
     const id = await newFile()
     const unknown = await ask(route, { id: randomUUID(), key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'not_found'])
@@ -902,7 +902,7 @@ describe('a file', () => {
     expect((await ask(reading, { id, key: own.key })).status).toBe(200)
   })
 
-  test('[input 59] of another tenant, or of another task than that of the token, cannot be referred to', async () => {
+  test('of another tenant, or of another task than that of the token, cannot be referred to', async () => {
     const [id, task, another] = [await newFile(), await newTask(), await newTask()]
     const input = (file: string) => ({ input: { type: 'media', mimeType: 'text/plain', file } })
     const details = [{ path: '/input/file', reason: 'No such file' }]

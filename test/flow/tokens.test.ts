@@ -135,7 +135,7 @@ describe('an Idempotency-Key', () => {
     ask<{ turn: Turn }>('POST', `/v1/tasks/${id}/turns`, token, { body: { input }, headers: { 'idempotency-key': idempotencyKey } })
   const isReplay = ({ headers }: Reply) => headers.get('idempotent-replayed') === 'true'
 
-  test('[input 34] that the holder of a token has used is free for its back end, and for another subject', async () => {
+  test('that the holder of a token has used is free for its back end, and for another subject', async () => {
     const id = await newTask()
     const once = crypto.randomUUID()
     const anna = await tokenFor(id, { can: 'send', subject: 'anna' })

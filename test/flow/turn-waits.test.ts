@@ -101,7 +101,7 @@ describe('a request that waits', () => {
     await until('it does not wait', async () => (await waits()) === 0)
   })
 
-  test('[input 41] has the limits of a stream, and nothing is created above them', async () => {
+  test('has the limits of a stream, and nothing is created above them', async () => {
     const { task } = await platform.client.createTask({ agent: 'idle', name: 'crowded' })
     const leaving = new AbortController()
     const path = `${platform.url}/v1/tasks/${task.id}/turns/1?wait=60s`

@@ -332,7 +332,7 @@ test('a killed API leaves its deliveries to the other one', async () => {
   expect(rows).toHaveLength(made.length)
 })
 
-describe('[input 37] an invalid request is refused', () => {
+describe('an invalid request is refused', () => {
   test.each([
     ['no events', { url: 'https://example.com', events: [] }],
     ['an unknown event', { url: 'https://example.com', events: ['task.exploded'] }],

@@ -223,7 +223,7 @@ describe('updates', () => {
     ],
     ['no known type', [{ type: 'shout', index: 1 }], 'bad_event', /start, delta, full/],
     ['a version of the state that is not the next one', [{ type: 'state', version: 7, value: 1 }], 'bad_event', /is 1/],
-  ])('[input 72] for %s are refused with the fix, and nothing of their batch is written', async (_, bad, code, message) => {
+  ])('for %s are refused with the fix, and nothing of their batch is written', async (_, bad, code, message) => {
     const { begin } = await newWorker()
     const { task, turn } = await begin()
     await append(turn, 1, [full(0, 'first')])
@@ -256,7 +256,7 @@ describe('updates', () => {
     ])
   })
 
-  test('[input 72] of two batches of one turn in a call are rejected', async () => {
+  test('of two batches of one turn in a call are rejected', async () => {
     const { begin } = await newWorker()
     const { turn } = await begin()
     const appends = [1, 2].map(first => ({ ...heldOf(turn), first, updates: [full(first - 1, 'twice')] }))
@@ -264,7 +264,7 @@ describe('updates', () => {
     expect([reply.status, reply.body.error.code]).toEqual([400, 'validation_failed'])
   })
 
-  test.each([-1, null, '0', 0.5, undefined])('[input 72] at the index %j of a turn that kept a message are refused', async index => {
+  test.each([-1, null, '0', 0.5, undefined])('at the index %j of a turn that kept a message are refused', async index => {
     const { begin, claim } = await newWorker()
     const { task, turn } = await begin()
     await append(turn, 1, [full(0, 'May I?')])
@@ -283,7 +283,7 @@ describe('updates', () => {
     expect(await append(resumed, 1, [full(0, 'May I?'), full(1, 'Thanks')])).toEqual({ result: 'ok', next: 3 })
   })
 
-  test('[input 72] that end in half a character are rejected with the place', async () => {
+  test('that end in half a character are rejected with the place', async () => {
     const { begin } = await newWorker()
     const { turn } = await begin()
     const reply = await call<ErrorReply>('append', {
@@ -293,7 +293,7 @@ describe('updates', () => {
     expect(JSON.stringify(reply.body.error.details)).toContain('/appends/0/updates/1/delta/text')
   })
 
-  test('[input 72] that are not UTF-8 are rejected', async () => {
+  test('that are not UTF-8 are rejected', async () => {
     const { begin } = await newWorker()
     const { turn } = await begin()
     const body = Buffer.from(JSON.stringify({ appends: [{ ...heldOf(turn), first: 1, updates: [full(0, 'ÿ')] }] }), 'latin1')

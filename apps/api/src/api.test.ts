@@ -61,7 +61,7 @@ describe('starting', () => {
 })
 
 describe('too much work', () => {
-  test('[input 35] a queue that is too long: new work is refused until it is shorter; what is not due yet does not count', async () => {
+  test('a queue that is too long: new work is refused until it is shorter; what is not due yet does not count', async () => {
     const { client } = await startWithAgent({ MAX_QUEUED_TURNS: '2' })
     await client.createTask({ ...idle, delayMs: 60_000 })
     const [first] = [await client.createTask(idle), await client.createTask(idle)]
@@ -74,7 +74,7 @@ describe('too much work', () => {
     await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
   })
 
-  test('[input 35] a tenant with too many turns: its new work is refused, also by an interrupt, but no repetition; those of another do not count', async () => {
+  test('a tenant with too many turns: its new work is refused, also by an interrupt, but no repetition; those of another do not count', async () => {
     const { client } = await startWithAgent({ MAX_TURNS_PER_TENANT: '2' })
     await client.createTask({ ...idle, delayMs: 60_000 })
     const key = { 'idempotency-key': 'again' }

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { newTask, openLogs } from '../../../test/support/platform/logs.ts'
 import { createTurnConsumer, createTurnQueue, type Dispatch } from './turn-queue.ts'
 
-test('[input 50] a turn reaches a consumer of its agent, once for each dispatch', async () => {
+test('a turn reaches a consumer of its agent, once for each dispatch', async () => {
   const { queue, consume } = openQueue()
   const [one, two] = [dispatch({ agent: 'a' }), dispatch({ agent: 'b' })]
   await queue.enqueue([one, two, one])

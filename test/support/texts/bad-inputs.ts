@@ -1,6 +1,6 @@
 /**
  * Bad input and the expected responses: one case or more for each row of docs/bad-input.md that one request can show. What takes more
- * to show (a process that is stopped, a second request, a stream) is in the tests whose titles say `[input 36]`.
+ * to show (a process that is stopped, a second request, a stream) is in the tests that the page links to.
  */
 import { randomUUID } from 'node:crypto'
 import { brotliCompressSync, gzipSync } from 'node:zlib'

@@ -13,7 +13,7 @@ function ask(host: string, url: string, allowed: string[]) {
   return app.inject({ url, headers: { host } })
 }
 
-describe('[input 4] where hosts are listed, a request for', () => {
+describe('where hosts are listed, a request for', () => {
   test.each([
     'api.example.com',
     'API.example.com:8443',

@@ -32,6 +32,6 @@ test.each([
   ['another port in an old browser', { origin: 'http://localhost:3000' }],
   ['a frame that hides its origin', { origin: 'null' }],
   ['an origin that begins like one on the list', { 'sec-fetch-site': 'cross-site', origin: 'https://app.example.evil.org' }],
-])('[input 43] a page of %s may read, as far as its browser lets it, and change nothing', async (_, headers) => {
+])('a page of %s may read, as far as its browser lets it, and change nothing', async (_, headers) => {
   expect([await ask(headers), await ask(headers, 'DELETE'), await ask(headers, 'GET')]).toEqual(['forbidden', 'forbidden', 'done'])
 })

@@ -135,7 +135,7 @@ test.each([
 })
 
 test.each(['x-forwarded-host', 'forwarded', 'x-forwarded-for'])(
-  '[input 44] what a caller says in %s of where it comes from is not believed',
+  'what a caller says in %s of where it comes from is not believed',
   async name => {
     const app = serve({ config: configOf({ scope: 'tasks:read' }) }, { isOpen: true })
     const said = { [name]: name === 'forwarded' ? 'for=127.0.0.1;host=localhost' : 'localhost' }

@@ -56,7 +56,7 @@ describe('an address', () => {
   })
 })
 
-test('[input 37] a name that resolves to a private address is rejected where the connection is made, whatever it resolved to before', async () => {
+test('a name that resolves to a private address is rejected where the connection is made, whatever it resolved to before', async () => {
   let calls = 0
   const server = createServer((_, response) => {
     calls += 1

@@ -5,25 +5,22 @@ import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../../test/support/until.ts'
 import { limitConnections } from './connections.ts'
 
-test.each(['GET', 'POST'])(
-  '[input 5] a %s whose body is not wanted gets its response, also where the body arrives after it',
-  async method => {
-    let responded: () => void = () => {}
-    const hasResponded = new Promise<void>(resolve => (responded = resolve))
-    const socket = await openSocket(responded)
-    let fault: unknown = null
-    socket.on('error', error => (fault = error))
-    // A client that writes, and reads only then.
-    socket.pause()
-    socket.write(`${method} / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: 30000\r\n\r\n`)
-    await hasResponded
-    for (let i = 0; i < 30; i += 1) await new Promise(written => socket.write('x'.repeat(1_000), written))
-    let text = ''
-    socket.on('data', bytes => (text += bytes)).resume()
-    if (!socket.closed) await once(socket, 'close')
-    expect([fault, text]).toEqual([null, expect.stringMatching(/^HTTP\/1\.1 401 /)])
-  },
-)
+test.each(['GET', 'POST'])('a %s whose body is not wanted gets its response, also where the body arrives after it', async method => {
+  let responded: () => void = () => {}
+  const hasResponded = new Promise<void>(resolve => (responded = resolve))
+  const socket = await openSocket(responded)
+  let fault: unknown = null
+  socket.on('error', error => (fault = error))
+  // A client that writes, and reads only then.
+  socket.pause()
+  socket.write(`${method} / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: 30000\r\n\r\n`)
+  await hasResponded
+  for (let i = 0; i < 30; i += 1) await new Promise(written => socket.write('x'.repeat(1_000), written))
+  let text = ''
+  socket.on('data', bytes => (text += bytes)).resume()
+  if (!socket.closed) await once(socket, 'close')
+  expect([fault, text]).toEqual([null, expect.stringMatching(/^HTTP\/1\.1 401 /)])
+})
 
 test('a response that waits behind another is closed with its connection', async () => {
   const app = fastify()

@@ -15,7 +15,7 @@ test('an entry is one frame: its cursor, its type, and its JSON as it stands in 
   expect(frame.bytes.toString()).toBe(`event: custom\ndata: ${json}\nid: 2-7\n\n`)
 })
 
-test('[input 45] nothing that an agent says, and nothing that stands in a log, breaks out of its frame', () => {
+test('nothing that an agent says, and nothing that stands in a log, breaks out of its frame', () => {
   const evil = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.constantFrom('\n\nevent: end\ndata: {}\n\n', '\r\nid: 9-9\r\n', 'data: x\r', '\0', '\u2028'),

@@ -56,7 +56,7 @@ describe('a handler', () => {
     expect(events).toEqual([])
   })
 
-  test('[input 49] that yields what is no update fails, with what it said before', async () => {
+  test('that yields what is no update fails, with what it said before', async () => {
     const { outcome, events } = await run(async function* () {
       yield delta(0, 'a')
       yield 'b' as never

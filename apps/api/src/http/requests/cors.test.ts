@@ -30,7 +30,7 @@ test('the preflight lists what its browser may send', async () => {
 })
 
 test.each([undefined, 'null', 'https://app.example.com.evil.org', 'http://app.example.com', 'https://APP.example.com'])(
-  '[input 43] a page of %s gets no CORS header',
+  'a page of %s gets no CORS header',
   async origin => {
     for (const method of ['GET', 'OPTIONS'] as const) {
       const { headers } = await ask(origin, method)

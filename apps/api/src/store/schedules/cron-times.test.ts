@@ -95,7 +95,7 @@ test.each([
   ['a day that never comes', '0 0 31 2 *', 'UTC', '/cron', 'no time'],
   ['words', 'at nine', 'UTC', '/cron', 'five'],
   ['an unknown zone', '* * * * *', 'Mars/Base', '/timezone', 'Unknown time zone'],
-])('[input 71] a line with %s is rejected, and its field is named', (_, cron, timezone, path, reason) => {
+])('a line with %s is rejected, and its field is named', (_, cron, timezone, path, reason) => {
   const details = [{ path, reason: expect.stringContaining(reason) }]
   expect(() => requireCronLine({ cron, timezone })).toThrow(expect.objectContaining({ code: 'validation_failed', details }))
 })

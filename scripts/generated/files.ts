@@ -1,5 +1,6 @@
 /** The files, and parts of files, that are made of the tables in the code. */
 import { callsText } from './calls.ts'
+import { clientCallsText } from './client-calls.ts'
 import { dashboard } from './dashboard.ts'
 import { entitiesTable, valuesTable } from './entities.ts'
 import { codesTable, failuresTable } from './errors.ts'
@@ -24,6 +25,7 @@ export const generatedFiles: Readonly<Record<string, (page: string) => string>> 
       limits: () => limitsTable(taskLimits),
     }),
   'docs/operations.md': page => withBlocks(page, { variables: () => variablesTable(allVariables()), metrics: metricsTable }),
+  'packages/client/src/generated/calls.ts': clientCallsText,
   'packages/client/src/generated/shapes.ts': shapesText,
   'ops/grafana/rivulet.json': dashboard,
 }

@@ -51,6 +51,17 @@ function lineOf([name, fields]: readonly [string, Fields]): string {
   return `  '${name}': '${Object.entries(fields).map(fieldOf).join(' ')}',\n`
 }
 
+/** Of the body of a response: nothing to check for an entity that is not checked, and `-` if there is no body. */
+export function fieldsOfBody(body: z.ZodType): string {
+  if (!(body instanceof z.ZodObject)) return '-'
+  const isChecked = named.has(body) || !Object.values<z.ZodType>(entities).includes(body)
+  return isChecked
+    ? Object.entries(body.shape as Fields)
+        .map(fieldOf)
+        .join(' ')
+    : ''
+}
+
 function fieldOf([name, field]: [string, z.ZodType]): string {
   const kind = kindOf(field)
   return `${name}${isOptional(field) ? '?' : ''}${kind === 'string' ? '' : `:${kind}`}`

@@ -5,13 +5,18 @@ import { filesUnder, readText } from './repository.ts'
 const groups = [
   ['feed', 'feed.ts', 'FeedCalls'],
   ['files', 'files.ts', 'FileCalls'],
-  ['keys', 'keys.ts', 'KeyCalls'],
-  ['schedules', 'schedules.ts', 'ScheduleCalls'],
-  ['webhooks', 'webhooks.ts', 'WebhookCalls'],
   ['task', 'waits.ts', 'TaskWaitCalls'],
-  ['task', 'task/task-calls.ts', 'TaskCalls'],
+  ['task', 'task/task-calls.ts', 'OwnTaskCalls'],
   ['task', 'task/task-handle.ts', 'TaskHandle'],
 ] as const
+
+const nouns = ['keys', 'schedules', 'tasks', 'webhooks'] as const
+
+/** Calls that the client offers under another name than the generated one. */
+const renamed: Readonly<Record<string, string>> = {
+  ...{ 'keys.audit': 'audit', 'keys.whoami': 'whoami', 'task.get': 'task.detail', 'task.cancelTask': 'task.cancel' },
+  ...{ 'task.retryTurn': 'task.retry', 'task.getState': 'task.state.get', 'task.putState': 'task.state.put' },
+}
 
 test('the README of the worker lists every option of createWorker', () => {
   const [, table = ''] = /### Options of `createWorker`\n([\s\S]*?)\n#/.exec(readText('packages/worker/README.md')) ?? []
@@ -26,6 +31,14 @@ test.each(groups)('the README of the client lists every call of %s (%s)', (group
   expect(calls.filter(call => !readme.includes(call))).toEqual([])
 })
 
+test.each(nouns)('the README of the client lists every generated call of %s', noun => {
+  const [, block = ''] =
+    new RegExp(`^  ${noun}: \\{\n((?: {4}\\w+: '.*\n)+)`, 'm').exec(readText('packages/client/src/generated/calls.ts')) ?? []
+  const calls = Array.from(block.matchAll(/^ +(\w+):/gm), ([, name = '']) => `${noun.replace('tasks', 'task')}.${name}`)
+  expect(calls).not.toEqual([])
+  expect(calls.filter(call => !readText('packages/client/README.md').includes(`${renamed[call] ?? call}(`))).toEqual([])
+})
+
 test('the README of the command line lists every command and every option', () => {
   const readme = readText('apps/cli/README.md')
   const sources = filesUnder('apps/cli/src/commands').map(readText).join('\n')
@@ -38,6 +51,6 @@ test('the README of the command line lists every command and every option', () =
 
 /** The members on the first level of a type that is an object, if this follows their name. */
 function membersOf(file: string, type: string, follows: RegExp): string[] {
-  const [, body = ''] = new RegExp(`export type ${type} = [^{]*\\{\n([\\s\\S]*?)\n\\}`).exec(readText(file)) ?? []
+  const [, body = ''] = new RegExp(`type ${type} = [^{]*\\{\n([\\s\\S]*?)\n\\}`).exec(readText(file)) ?? []
   return Array.from(body.matchAll(new RegExp(`^ {2}(\\w+)(?=${follows.source})`, 'gm')), ([, name = '']) => name)
 }

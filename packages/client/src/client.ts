@@ -1,22 +1,19 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
 
-import type { Activity, Agent, ErrorGroup, Worker, WorkerVersion } from '@rivulet/contract/agents'
-import type { AuditEntry } from '@rivulet/contract/audit'
-import type { Caller } from '@rivulet/contract/keys'
-import type { AuditAction } from '@rivulet/contract/scopes'
+import type { Activity, Agent, ErrorGroup } from '@rivulet/contract/agents'
 import type { CreateTaskInput, TaskSummary } from '@rivulet/contract/tasks'
 import type { UsageGrouping, UsageReport } from '@rivulet/contract/usage'
+import type { Delivery } from '@rivulet/contract/webhooks'
 import { type Json, requireCursor, type Task, type TaskStatus } from '@rivulet/protocol'
 import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { createFileCalls, type FileCalls } from './files.ts'
+import type { Calls } from './generated/calls.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
+import type { QueryOf } from './http/call-of.ts'
+import { callsOf } from './http/calls.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
 import { type CallOptions, createHttp, type Http, metadataQuery, type Query } from './http/http.ts'
-import { pathOf } from './http/path-of.ts'
-import { type Page, readBody, readField, readJson, readList, readNothing, readPage } from './http/responses.ts'
-import { createKeyCalls, type KeyCalls } from './keys.ts'
-import { createLimitCalls, type LimitCalls } from './limits.ts'
-import { createScheduleCalls, type ScheduleCalls } from './schedules.ts'
+import { type Page, readFields, readJson } from './http/responses.ts'
 import { createStoreCalls, type StoreCalls } from './store.ts'
 import { leavable } from './stream/leavable.ts'
 import { type ManyEvent, streamMany } from './stream/many-stream.ts'
@@ -25,7 +22,6 @@ import { type RunResult, runTask } from './task/run-task.ts'
 import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
 import { createTasksViews, type TasksView, type TasksViewOptions } from './task/tasks-view.ts'
 import { createWaitCalls, type WaitCalls } from './waits.ts'
-import { createWebhookCalls, type WebhookCalls } from './webhooks.ts'
 
 export type ClientOptions = {
   /** Where the API is: `http://127.0.0.1:4000`. */
@@ -47,15 +43,15 @@ export type ClientOptions = {
   random?: () => number
 }
 
-/** Only the root key may name a `tenant` that is not its own. `key` is the id of a key. */
-export type AuditQuery = {
-  action?: AuditAction | undefined
-  target?: string | undefined
-  key?: string | undefined
-  tenant?: string | undefined
-  limit?: number | undefined
-  cursor?: string | undefined
-}
+export type KeyCalls = Omit<Calls['keys'], 'audit' | 'whoami'>
+export type LimitCalls = Calls['limits']
+export type ScheduleCalls = Calls['schedules']
+export type WebhookCalls = Calls['webhooks']
+export type AuditQuery = QueryOf<Calls['keys']['audit']>
+export type KeyQuery = QueryOf<Calls['keys']['list']>
+export type ScheduleQuery = QueryOf<Calls['schedules']['list']>
+export type WebhookQuery = QueryOf<Calls['webhooks']['list']>
+export type DeliveryQuery = WebhookQuery & { status?: Delivery['status'] | undefined }
 
 /** `metadata` finds tasks that have all of these. At most 100 a page, newest first. */
 export type TaskQuery = {
@@ -123,21 +119,14 @@ export type RivuletClient = {
   watchMany(ids: readonly string[], options?: WatchManyOptions): AsyncIterableIterator<{ id: string; event: ManyEvent }, void, void>
   /** The state of several tasks. All views of a client with the same options share one connection. */
   viewMany(ids: readonly string[], options?: TasksViewOptions): TasksView
-  agents: {
-    list(options?: CallOptions): Promise<Agent[]>
+  agents: Omit<Calls['agents'], 'change' | 'group' | 'read'> & {
     /** Turns that ended in the last minutes, in buckets of time. At most 10,080 (7 days), 10 by default. */
     activity(minutes?: number, options?: CallOptions): Promise<Activity>
-    /** The workers, and what they run. */
-    workers(options?: CallOptions): Promise<Worker[]>
-    /** The versions of the workers, and whether turns are left that began with them. */
-    versions(options?: CallOptions): Promise<WorkerVersion[]>
     /** The turns that failed in the last minutes (a day by default), grouped by their reason. */
     errors(minutes?: number, options?: CallOptions): Promise<ErrorGroup[]>
     /** A paused agent accepts tasks and starts none, until it is resumed. */
     pause(name: string, options?: CallOptions): Promise<Agent>
     resume(name: string, options?: CallOptions): Promise<Agent>
-    /** Forgets an agent without workers; rejects with `agent_in_use` while it has some. */
-    remove(name: string, options?: CallOptions): Promise<void>
   }
   files: FileCalls
   keys: KeyCalls
@@ -148,11 +137,11 @@ export type RivuletClient = {
   limits: LimitCalls
   store: StoreCalls
   /** Who changed what, newest first, with a key that has the scope `admin`. At most 100 a page. */
-  audit(query?: AuditQuery, options?: CallOptions): Promise<Page<AuditEntry>>
+  audit: Calls['keys']['audit']
   /** What the responses of models used and cost, in groups. Default: each of the last 30 days. */
   usage(query?: UsageRequest, options?: CallOptions): Promise<UsageReport>
   /** For whom the API takes the caller, and what it may do. */
-  whoami(options?: CallOptions): Promise<Caller>
+  whoami: Calls['keys']['whoami']
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
   health(options?: CallOptions): Promise<{ status: string }>
   ready(options?: CallOptions): Promise<{ status: string }>
@@ -168,6 +157,8 @@ export function createClient(options: ClientOptions): RivuletClient {
   const send: typeof fetch = given ?? ((input, init) => fetch(input, init))
   const http = httpWith({ key, token })
   const deps = { http, wakeUps, random, silenceMs }
+  const { change, group, read, ...agents } = callsOf(http, 'agents')
+  const { audit, whoami, ...keys } = callsOf(http, 'keys')
   const shared: Record<string, ReturnType<typeof createTasksViews>> = {}
 
   return {
@@ -175,35 +166,35 @@ export function createClient(options: ClientOptions): RivuletClient {
     run,
     tasks: {
       ...{ create, get },
-      list: (filters, own) => http.call({ path: '/v1/tasks', query: queryOf(filters), ...own, read: readPage<Task>('task') }),
+      list: (filters, own) =>
+        http.call({ path: '/v1/tasks', query: queryOf(filters), ...own, read: readFields<Page<Task>>('data:task[] nextCursor:json') }),
       summaries: (filters, own) =>
-        http.call({ path: '/v1/tasks', query: { ...queryOf(filters), view: 'summary' }, ...own, read: readPage<TaskSummary>('summary') }),
+        http.call({
+          path: '/v1/tasks',
+          query: { ...queryOf(filters), view: 'summary' },
+          ...own,
+          read: readFields<Page<TaskSummary>>('data:summary[] nextCursor:json'),
+        }),
     },
     watchMany,
     viewMany,
     agents: {
-      list: own => http.call({ path: '/v1/agents', ...own, read: readList<Agent>('agent') }),
-      activity: (minutes = 10, own) =>
-        http.call({ path: '/v1/agents/activity', query: { minutes }, ...own, read: readBody<Activity>('report') }),
-      workers: own => http.call({ path: '/v1/workers', ...own, read: readList<Worker>('report') }),
-      versions: own => http.call({ path: '/v1/versions', ...own, read: readList<WorkerVersion>('report') }),
-      errors: (minutes = 1_440, own) => http.call({ path: '/v1/errors', query: { minutes }, ...own, read: readList<ErrorGroup>('report') }),
-      pause: (name, own) => changeAgent(name, true, own),
-      resume: (name, own) => changeAgent(name, false, own),
-      remove: (name, own) => http.call({ method: 'DELETE', path: pathOf('agents', name), ...own, read: readNothing }),
+      ...agents,
+      activity: (minutes, own) => read({ minutes }, own),
+      errors: (minutes, own) => group({ minutes }, own),
+      pause: (name, own) => change(name, { paused: true }, own),
+      resume: (name, own) => change(name, { paused: false }, own),
     },
     files: createFileCalls(http),
-    keys: createKeyCalls(http),
     waits: createWaitCalls(http),
-    webhooks: createWebhookCalls(http),
-    schedules: createScheduleCalls(http),
-    limits: createLimitCalls(http),
+    webhooks: callsOf(http, 'webhooks'),
+    schedules: callsOf(http, 'schedules'),
+    limits: callsOf(http, 'limits'),
     store: createStoreCalls(http),
-    audit: (query, own) => http.call({ path: '/v1/audit', query, ...own, read: readPage<AuditEntry>('report') }),
+    ...{ keys, audit, whoami },
     usage: ({ by, from, to } = {}, own) =>
-      http.call({ path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read: readBody<UsageReport>('report') }),
+      http.call({ path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read: readFields<UsageReport>('') }),
     feed: createFeedCalls(deps),
-    whoami: own => http.call({ path: '/v1/whoami', ...own, read: readField<Caller>('caller') }),
     health: own => http.call({ path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ path: '/readyz', retries: 0, ...own, read: readStatus }),
     metrics: own => http.call({ path: '/metrics', ...own, read: response => response.text() }),
@@ -254,10 +245,6 @@ export function createClient(options: ClientOptions): RivuletClient {
     const name = `${follow} ${children}`
     shared[name] ??= createTasksViews({ follow, children, stream: request => streamMany(deps, request) })
     return shared[name].view(ids)
-  }
-
-  function changeAgent(name: string, paused: boolean, own: CallOptions = {}): Promise<Agent> {
-    return http.call({ method: 'PATCH', path: pathOf('agents', name), body: { paused }, ...own, read: readField<Agent>('agent') })
   }
 }
 

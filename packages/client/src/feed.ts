@@ -1,7 +1,7 @@
 /** The feed: every change of the tenant's tasks and turns, in order, page by page or as it happens. */
 import type { FeedEntry, FeedEntryType, FeedPage } from '@rivulet/contract/feed'
 import type { CallOptions, Http, Query } from './http/http.ts'
-import { readJson, toEntities, toEntity } from './http/responses.ts'
+import { readFields, toEntity } from './http/responses.ts'
 import type { ConnectionStatus } from './stream/connection-status.ts'
 import { leavable } from './stream/leavable.ts'
 import type { StreamDeps } from './stream/reconnecting.ts'
@@ -31,7 +31,7 @@ const path = '/v1/feed'
 export function createFeedCalls(deps: StreamDeps): FeedCalls {
   const { call }: Http = deps.http
   return {
-    list: (query, own) => call({ path, query: queryOf(query), ...own, read: readFeedPage }),
+    list: (query, own) => call({ path, query: queryOf(query), ...own, read: readFields<FeedPage>('data:feedEntry[] next') }),
     follow: ({ after, signal, onStatus: tell, ...filter } = {}) =>
       leavable(signal, async function* (leaving) {
         const onStatus = (status: ConnectionStatus) => {
@@ -47,8 +47,3 @@ export function createFeedCalls(deps: StreamDeps): FeedCalls {
 function queryOf({ types, ...query }: FeedListQuery = {}): Query {
   return { ...query, types: types?.join(',') }
 }
-
-const readFeedPage = readJson(({ data, next }): FeedPage => {
-  if (typeof next !== 'string') throw new Error('The response has no next place')
-  return { data: toEntities(data, 'feedEntry'), next }
-})

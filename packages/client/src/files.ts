@@ -1,8 +1,9 @@
 /** Uploads, downloads and removes files. Bytes are streamed; a transfer has no time limit of its own, and is tried once. */
 import type { File as StoredFile } from '@rivulet/protocol'
+import { callsOf } from './http/calls.ts'
 import type { CallOptions, Http } from './http/http.ts'
 import { pathOf } from './http/path-of.ts'
-import { readField, readNothing } from './http/responses.ts'
+import { readFields } from './http/responses.ts'
 
 export type FileSource = Blob | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 
@@ -45,8 +46,9 @@ export type FileCalls = {
   delete(id: string, options?: CallOptions): Promise<void>
 }
 
-export function createFileCalls({ call, transfer }: Http): FileCalls {
-  return { upload, download, delete: remove }
+export function createFileCalls(http: Http): FileCalls {
+  const { transfer } = http
+  return { upload, download, delete: callsOf(http, 'files').remove }
 
   async function upload(source: FileSource, options: UploadOptions = {}): Promise<StoredFile> {
     const { name = nameOf(source), mimeType = typeOf(source), onProgress, idempotencyKey, signal } = options
@@ -63,7 +65,7 @@ export function createFileCalls({ call, transfer }: Http): FileCalls {
           sendWatched(new XMLHttpRequest(), url, own, source, onProgress),
         )
       : await transfer('/v1/files', { ...init, body: bodyOf(source, onProgress), duplex: 'half' } as RequestInit)
-    return readField<StoredFile>('file')(response)
+    return readFields<StoredFile>('file:file')(response)
   }
 
   async function download(id: string, { range, signal }: DownloadOptions = {}): Promise<Download> {
@@ -76,10 +78,6 @@ export function createFileCalls({ call, transfer }: Http): FileCalls {
       bytes: async () => new Uint8Array(await response.arrayBuffer()),
       blob: () => response.blob(),
     }
-  }
-
-  async function remove(id: string, own: CallOptions = {}): Promise<void> {
-    await call({ method: 'DELETE', path: pathOf('files', id), ...own, read: readNothing })
   }
 }
 

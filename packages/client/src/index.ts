@@ -62,31 +62,35 @@ export {
   type ClientOptions,
   type CreateOptions,
   createClient,
+  type DeliveryQuery,
   type HandleOptions,
+  type KeyCalls,
+  type KeyQuery,
+  type LimitCalls,
   type RivuletClient,
+  type ScheduleCalls,
+  type ScheduleQuery,
   type TaskQuery,
   type UsageRequest,
   type WatchManyOptions,
+  type WebhookCalls,
+  type WebhookQuery,
 } from './client.ts'
 export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'
 export type { Download, DownloadOptions, FileCalls, FileSource, UploadOptions, UploadProgress } from './files.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
 export type { Rejection } from './http/rejection.ts'
-export type { MessageQuery, Page } from './http/responses.ts'
-export type { KeyCalls, KeyQuery } from './keys.ts'
-export type { LimitCalls } from './limits.ts'
-export type { ScheduleCalls, ScheduleQuery } from './schedules.ts'
+export type { Page } from './http/responses.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
 export type { FormatChunk } from './stream/format-stream.ts'
 export type { ManyEvent } from './stream/many-stream.ts'
 export type { MessageStreamEvent } from './stream/message-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
+export type { MessageQuery } from './task/left-out.ts'
 export type { RunResult } from './task/run-task.ts'
-export type { CancelOptions, ExportLine, TaskDetail } from './task/task-calls.ts'
+export type { CancelOptions, ExportLine, TaskDetail, TaskStateCalls } from './task/task-calls.ts'
 export type { ChunksOptions, CreatedTask, EventsOptions, SendOptions, TaskHandle, TaskInput, UnstartedTask } from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'
-export type { TaskStateCalls } from './task/task-state-calls.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'
 export type { TasksView, TasksViewOptions } from './task/tasks-view.ts'
 export { openWaits, type TaskWaitCalls, type WaitCalls, type WaitQuery } from './waits.ts'
-export type { DeliveryQuery, WebhookCalls, WebhookQuery } from './webhooks.ts'

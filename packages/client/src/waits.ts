@@ -1,8 +1,9 @@
 /** What turns wait for: the inbox of a tenant, and the calls on the waits of one task. */
 import type { AnswerBody } from '@rivulet/contract/waits'
 import type { Json, Turn, Wait, WaitKind, WaitStatus } from '@rivulet/protocol'
+import { callsOf } from './http/calls.ts'
 import { type CallOptions, type Http, metadataQuery } from './http/http.ts'
-import { type Page, readField, readJson, readPage } from './http/responses.ts'
+import { type Page, readFields } from './http/responses.ts'
 
 /** `metadata` finds waits that have all of these. At most 100 a page, oldest first; open ones by default. */
 export type WaitQuery = {
@@ -31,22 +32,16 @@ export function createWaitCalls(http: Http): WaitCalls {
   return {
     list: ({ metadata, kind, ...filters } = {}, own) => {
       const query = { ...filters, kind: kind && [kind].flat().join(','), ...metadataQuery(metadata) }
-      return http.call({ path: '/v1/waits', query, ...own, read: readPage<Wait>('wait') })
+      return http.call({ path: '/v1/waits', query, ...own, read: readFields<Page<Wait>>('data:wait[] nextCursor:json') })
     },
   }
 }
 
-/** @param path of the task */
-export function createTaskWaitCalls(http: Http, path: string): TaskWaitCalls {
+export function createTaskWaitCalls(http: Http, task: string): TaskWaitCalls {
+  const { answer, send } = callsOf(http, 'waits', task)
   return {
-    answer: (wait, body, own) => {
-      const id = encodeURIComponent(typeof wait === 'string' ? wait : wait.id)
-      return http.call({ method: 'POST', path: `${path}/waits/${id}/answer`, body, ...own, read: readField<Wait>('wait') })
-    },
-    signal: (name, data = null, own = {}) => {
-      const read = readJson(({ status }) => (status === 'delivered' ? status : 'kept'))
-      return http.call({ method: 'POST', path: `${path}/signals`, body: { name, data }, ...own, read })
-    },
+    answer: (wait, body, own) => answer(typeof wait === 'string' ? wait : wait.id, body, own),
+    signal: (name, data = null, own) => send({ name, data }, own),
   }
 }
 

@@ -70,14 +70,57 @@ export type Terms = Omit<Access, 'scope'> & {
 
 export type Route = Terms & { method: Method; path: string }
 
+type Named<N> = N extends `${infer M extends Method} ${infer P}` ? { method: M; path: P } : never
+
 /** @param name the method and the path, with its parameters as `:id` */
-export function route<const T extends Terms>(name: `${Method} /${string}`, terms: T): T & Pick<Route, 'method' | 'path'> {
-  const [method, path] = name.split(' ') as [Method, string]
-  return { ...terms, method, path }
+export function route<const N extends `${Method} /${string}`, const T extends Terms>(name: N, terms: T): T & Named<N> {
+  const [method, path] = name.split(' ')
+  return { ...terms, method, path } as T & Named<N>
 }
 
+type SentBody<B> = Partial<B> extends B ? [body?: B] : [body: B]
+
+/** Values of a URL, in which numbers are texts: a caller passes them as numbers. */
+type SentQuery<Q extends z.ZodType, Value = z.output<Q>> = {
+  [K in keyof z.input<Q>]: K extends keyof Value
+    ? [Extract<Value[K], number>] extends [never]
+      ? z.input<Q>[K]
+      : number | undefined
+    : z.input<Q>[K]
+}
+
+type PathArguments<P extends string, Values> = P extends `${string}:${infer Name}/${infer Rest}`
+  ? [name: PathArgument<Name, Values>, ...PathArguments<Rest, Values>]
+  : P extends `${string}:${infer Name}`
+    ? [name: PathArgument<Name, Values>]
+    : []
+type PathArgument<Name, Values> = Name extends keyof Values ? (Values[Name] extends number ? number : string) : string
+
+/** A call takes the parameters of its path, without the task that a handle is about, then its body or its query. */
+export type ArgumentsOf<R extends Route> = [
+  ...PathArguments<
+    R['path'] extends `/v1/tasks/:id${infer Rest}` ? Rest : R['path'],
+    R extends { params: infer P extends z.ZodType } ? z.output<P> : unknown
+  >,
+  ...(R extends { body: infer B extends z.ZodType }
+    ? SentBody<NonNullable<z.input<B>>>
+    : R extends { query: infer Q extends z.ZodType }
+      ? [query?: SentQuery<Q>]
+      : []),
+]
+
+type BodyOf<R extends Route> = {
+  [S in keyof R['returns']]: R['returns'][S] extends z.ZodType ? z.output<R['returns'][S]> : never
+}[keyof R['returns']]
+type IsUnion<T, Whole = T> = T extends Whole ? ([Whole] extends [T] ? false : true) : never
+
+/** A call resolves with the body, or with its only field. */
+export type ResultOf<R extends Route, Body = BodyOf<R>> = [Body] extends [null]
+  ? Promise<void>
+  : Promise<IsUnion<keyof Body> extends false ? Body[keyof Body] : Body>
+
 export function pageOf<T extends z.ZodType, C extends z.ZodType = z.ZodString>(item: T, cursor?: C) {
-  return z.object({ data: z.array(item), nextCursor: (cursor ?? z.string()).nullable() })
+  return z.object({ data: z.array(item), nextCursor: ((cursor ?? z.string()) as C).nullable() })
 }
 
 export const nothing = z.null()

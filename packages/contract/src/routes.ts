@@ -26,15 +26,16 @@ import * as webhooks from './webhooks.ts'
 import * as internal from './workers/internal.ts'
 import * as worker from './workers/worker.ts'
 
-const nouns: readonly Readonly<Record<string, unknown>>[] = [
-  ...[agents, audit, events, feed, files, internal, keys, limits, messages],
-  ...[operations, schedules, state, store, tasks, tokens, turns, usage, waits, webhooks, worker],
-  ...[a2a, agUi, mcp, openai],
-]
+/** By the name of its entry. */
+export const nouns: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  ...{ agents, audit, events, feed, files, internal, keys, limits, messages },
+  ...{ operations, schedules, state, store, tasks, tokens, turns, usage, waits, webhooks, worker },
+  ...{ a2a, 'ag-ui': agUi, mcp, openai },
+}
 
 /** A noun also exports schemas, which are no routes. */
 export const routes: ReadonlyMap<string, Route> = new Map(
-  nouns.flatMap(noun => Object.entries(noun).flatMap(([name, row]) => (isRoute(row) ? [[name, row] as const] : []))),
+  Object.values(nouns).flatMap(noun => Object.entries(noun).flatMap(([name, row]) => (isRoute(row) ? [[name, row] as const] : []))),
 )
 
 const names = new Map(Array.from(routes, ([name, row]) => [row, name]))

@@ -4,6 +4,10 @@ type Kind = 'agents' | 'files' | 'keys' | 'limits' | 'schedules' | 'store' | 'ta
 
 /** The path of one thing, as the API spells it. A URL has no part `.` or `..`: it would be the path of something else. */
 export function pathOf(kind: Kind, ...names: readonly string[]): string {
-  if (names.some(name => /^\.\.?$/.test(name))) throw new RivuletError('bad_call', 'Not a name')
-  return ['/v1', kind, ...names.map(encodeURIComponent)].join('/')
+  return ['/v1', kind, ...names.map(partOf)].join('/')
+}
+
+export function partOf(name: string): string {
+  if (/^\.\.?$/.test(name)) throw new RivuletError('bad_call', 'Not a name')
+  return encodeURIComponent(name)
 }

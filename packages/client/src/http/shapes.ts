@@ -6,8 +6,7 @@
 import { type Event, isObject, type WireEvent } from '@rivulet/protocol'
 import { contents, deltas, entities, events } from '../generated/shapes.ts'
 
-/** `report` is what operators read: a browser gets no table of it, and no program decides by it. */
-export type Entity = keyof typeof entities | 'report'
+export type Entity = keyof typeof entities
 
 type Field = { name: string; kind: string; isOptional: boolean }
 type Shapes = Readonly<Record<string, readonly Field[]>>
@@ -15,7 +14,7 @@ type Shapes = Readonly<Record<string, readonly Field[]>>
 const shapes = {
   content: shapesOf(contents),
   delta: shapesOf(deltas),
-  entity: shapesOf({ ...entities, report: '' }),
+  entity: shapesOf(entities),
   event: shapesOf(events),
 }
 
@@ -30,18 +29,20 @@ export function isEntity(value: unknown, entity: Entity): boolean {
   return hasShape(value, shapes.entity[entity])
 }
 
-/** Fields as `name`, which is a string, or `name:kind`; `?` marks one that may be absent. */
 function shapesOf(tables: Readonly<Record<string, string>>): Shapes {
-  const fieldsOf = (table: string) =>
-    Array.from(table.matchAll(/(\w+)(\??)(?::(\S+))?/g), ([, name = '', mark, kind = 'string']) => ({
-      name,
-      kind,
-      isOptional: mark === '?',
-    }))
   return Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, fieldsOf(table)]))
 }
 
-function hasShape(value: unknown, shape: readonly Field[] | undefined): boolean {
+/** Fields as `name`, which is a string, or `name:kind`; `?` marks one that may be absent. */
+export function fieldsOf(text: string): Field[] {
+  return Array.from(text.matchAll(/(\w+)(\??)(?::(\S+))?/g), ([, name = '', mark, kind = 'string']) => ({
+    name,
+    kind,
+    isOptional: mark === '?',
+  }))
+}
+
+export function hasShape(value: unknown, shape: readonly Field[] | undefined): boolean {
   if (!isObject(value) || !shape) return false
   return shape.every(({ name, kind, isOptional }) => (value[name] === undefined ? isOptional : isOfKind(value[name], kind)))
 }

@@ -1,8 +1,11 @@
 /** Reads the messages that a snapshot leaves out because they are old or long, page by page. */
 import { type Message, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'
-import type { MessageQuery, Page } from '../http/responses.ts'
+import type { Calls } from '../generated/calls.ts'
+import type { QueryOf } from '../http/call-of.ts'
 
-export type ReadMessages = (query: MessageQuery) => Promise<Page<Message, number>>
+export type MessageQuery = QueryOf<Calls['tasks']['messages']>
+
+export type ReadMessages = Calls['tasks']['messages']
 
 /** All of them, however little a page holds. */
 export async function readAll(messages: ReadMessages, query: MessageQuery): Promise<Message[]> {

@@ -5,9 +5,10 @@
  */
 import type { CreateTaskInput } from '@rivulet/contract/tasks'
 import { hasEnded, type Message, outcomeOf, RivuletError, type Task, type Turn } from '@rivulet/protocol'
+import { callsOf } from '../http/calls.ts'
 import type { CallOptions, Http } from '../http/http.ts'
 import { pathOf } from '../http/path-of.ts'
-import { readJson, readPage, toEntities, toEntity } from '../http/responses.ts'
+import { readFields } from '../http/responses.ts'
 import { readAll } from './left-out.ts'
 import { failureOf, resultOf, type TaskResult } from './task-result.ts'
 
@@ -21,7 +22,7 @@ type RunOptions = CallOptions & {
   httpOf: (id: string) => Http
 }
 
-type Waited = { task: Task; turn: Turn; messages: Message[] | null; nextCursor: number | null }
+type Waited = { task: Task; turn: Turn; messages?: Message[]; nextCursor?: number | null }
 
 export async function runTask(http: Http, body: CreateTaskInput, options: RunOptions): Promise<RunResult> {
   const { waitMs, signal, idempotencyKey, httpOf } = options
@@ -35,7 +36,7 @@ export async function runTask(http: Http, body: CreateTaskInput, options: RunOpt
   while (!waited.messages) {
     waited = await own.call({ path: `${path}/turns/${number}`, query, signal, read: readWaited })
   }
-  const { task, turn, messages, nextCursor } = waited
+  const { task, turn, messages, nextCursor = null } = waited
   const rest = nextCursor === null ? [] : await readRest(nextCursor)
   if (!hasEnded(turn.status)) throw new RivuletError('internal', 'The turn has not ended')
   const status = outcomeOf(turn.status)
@@ -45,16 +46,8 @@ export async function runTask(http: Http, body: CreateTaskInput, options: RunOpt
   return result
 
   function readRest(after: number): Promise<Message[]> {
-    const read = readPage<Message, number>('message')
-    return readAll(asked => own.call({ path: `${path}/messages`, query: asked, signal, read }), { turn: number, after })
+    return readAll(page => callsOf(own, 'tasks', id).messages(page, { signal }), { turn: number, after })
   }
 }
 
-const readWaited = readJson(
-  ({ task, turn, messages, nextCursor }): Waited => ({
-    task: toEntity(task, 'task'),
-    turn: toEntity(turn, 'turn'),
-    messages: messages === undefined ? null : toEntities(messages, 'message'),
-    nextCursor: typeof nextCursor === 'number' ? nextCursor : null,
-  }),
-)
+const readWaited = readFields<Waited>('task:task turn:turn messages?:message[] nextCursor?:json')

@@ -1,28 +1,18 @@
 /** The calls about one task that are one request each. They keep nothing: streams, views and results are those of the handle. */
 
-import type { CancelScope, ChangeTaskInput, Step } from '@rivulet/contract/tasks'
-import type { CreateTokenInput, RevokeTokensInput, TaskToken } from '@rivulet/contract/tokens'
-import type { Attempt } from '@rivulet/contract/turns'
-import { type Message, RivuletError, type State, type Task, type Turn, type Usage, type Wait } from '@rivulet/protocol'
+import type { CancelScope } from '@rivulet/contract/tasks'
+import { type Json, type Message, RivuletError, type State, type Task, type Turn, type Usage, type Wait } from '@rivulet/protocol'
+import type { Calls } from '../generated/calls.ts'
+import { callsOf } from '../http/calls.ts'
 import type { CallOptions, Http } from '../http/http.ts'
 import { readLines } from '../http/json-lines.ts'
-import {
-  type MessageQuery,
-  type Page,
-  readBody,
-  readField,
-  readJson,
-  readList,
-  readNothing,
-  readPage,
-  toEntities,
-  toEntity,
-} from '../http/responses.ts'
+import { pathOf } from '../http/path-of.ts'
+import { readFields, readNothing } from '../http/responses.ts'
 import { leavable } from '../stream/leavable.ts'
 import { createTaskWaitCalls, openWaits, type TaskWaitCalls } from '../waits.ts'
 
 /** `state` is absent while it was never set. */
-export type TaskDetail = { task: Task; turns: Turn[]; state?: State }
+export type TaskDetail = Awaited<ReturnType<Calls['tasks']['get']>>
 
 /** A line of an export: the task first, then its turns, its messages, its state if it has one, and the usage of all turns together. */
 export type ExportLine =
@@ -34,60 +24,53 @@ export type ExportLine =
 
 export type CancelOptions = CallOptions & { scope?: CancelScope; idempotencyKey?: string }
 
-export type TaskCalls = TaskWaitCalls & {
+export type TaskStateCalls = {
+  /** As the last turn that ended or parked has left it. Version 0 and null while it was never set. */
+  get(options?: CallOptions): Promise<State>
+  /**
+   * Replaces the state of which the caller knows this version; `any` replaces whatever is there. Rejects with `precondition_failed` if it has another
+   * version, and with `task_busy` while a turn runs. A reply that was lost makes the retry of the call fail with `precondition_failed`, too.
+   */
+  put(value: Json, version: number | 'any', options?: CallOptions): Promise<State>
+}
+
+type Wrapped = 'cancelTask' | 'get' | 'getState' | 'putState' | 'retryTurn'
+
+type OwnTaskCalls = {
   /** The task and its latest turns, as stored. A turn names in `omitted` what was left out of it because it is large. */
   detail(options?: CallOptions): Promise<TaskDetail>
   /** The open waits of the task. */
   waits(options?: CallOptions): Promise<Wait[]>
   /** One turn by its number, whole. */
   getTurn(number: number, options?: CallOptions): Promise<Turn>
-  /** Every attempt of a turn, the first one first. */
-  attempts(turnNumber: number, options?: CallOptions): Promise<Attempt[]>
-  /** The latest steps that its turns have taken, the earliest of them first. Not for a token. */
-  steps(options?: CallOptions): Promise<Step[]>
-  messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
-  /** One message by its index, also of a running turn. */
-  getMessage(index: number, options?: CallOptions): Promise<Message>
-  /** A token for this task alone, for a browser: pass it to a client there as `token`. */
-  createToken(token: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
-  /** Ends the tokens of this task that were made before now: those of one subject, or all of them. Open streams follow within 30 s. */
-  revokeTokens(whose?: RevokeTokensInput, options?: CallOptions): Promise<void>
-  /** Changes the name (null removes it) and the metadata: a key with null is removed, objects are merged, other values replace. */
-  change(change: ChangeTaskInput, options?: CallOptions): Promise<Task>
   /** Cancels every turn that has not ended; with `scope: 'turn'` only the one that runs. */
   cancel(reason?: string, options?: CancelOptions): Promise<Task>
   /** Everything that is stored of the task, line by line. */
   export(options?: CallOptions): AsyncIterableIterator<ExportLine, void, void>
   /** Removes a task that has ended, with everything that belongs to it. */
   remove(options?: CallOptions): Promise<void>
+  /** The value that the agent keeps for the task, beside its messages. */
+  readonly state: TaskStateCalls
 }
 
-export function createTaskCalls(http: Http, path: string): TaskCalls {
+export type TaskCalls = TaskWaitCalls & OwnTaskCalls & Omit<Calls['tasks'], Wrapped>
+
+export function createTaskCalls(http: Http, id: string): TaskCalls & Pick<Calls['tasks'], 'retryTurn'> {
+  const path = pathOf('tasks', id)
+  const { get: detail, getState, putState, cancelTask, ...calls } = callsOf(http, 'tasks', id)
   return {
-    ...createTaskWaitCalls(http, path),
+    ...calls,
+    ...createTaskWaitCalls(http, id),
     detail,
     waits: own => detail(own).then(({ turns }) => openWaits(turns)),
     getTurn: (number, own) => http.call({ path: `${path}/turns/${number}`, ...own, read: readTurn }),
-    attempts: (number, own) => http.call({ path: `${path}/turns/${number}/attempts`, ...own, read: readList<Attempt>('attempt') }),
-    steps: own => http.call({ path: `${path}/steps`, ...own, read: readList<Step>('step') }),
-    messages: (query, own) => http.call({ path: `${path}/messages`, query, ...own, read: readPage<Message, number>('message') }),
-    getMessage: (index, own) => http.call({ path: `${path}/messages/${index}`, ...own, read: readField<Message>('message') }),
-    createToken: (body, own) => http.call({ method: 'POST', path: `${path}/tokens`, body, ...own, read: readBody<TaskToken>('token') }),
-    revokeTokens: (query, own) => http.call({ method: 'DELETE', path: `${path}/tokens`, query, ...own, read: readNothing }),
-    change: (body, own) => http.call({ method: 'PATCH', path, body, ...own, read: readTask }),
-    cancel: (reason, { scope, ...own } = {}) =>
-      http.call({ method: 'POST', path: `${path}/cancel`, body: { reason, scope }, ...own, read: readTask }),
+    cancel: (reason, { scope, ...own } = {}) => cancelTask({ reason, scope }, own),
     export: exportLines,
     remove: own => http.call({ method: 'DELETE', path, ...own, read: readNothing, refused }),
-  }
-
-  function detail(own?: CallOptions): Promise<TaskDetail> {
-    const read = readJson(({ task, turns, state }) => ({
-      task: toEntity<Task>(task, 'task'),
-      turns: toEntities<Turn>(turns, 'turn'),
-      ...(state !== undefined && { state: toEntity<State>(state, 'state') }),
-    }))
-    return http.call({ path, ...own, read })
+    state: {
+      get: getState,
+      put: (value, version, own) => putState({ value }, { ...own, ifMatch: version === 'any' ? '*' : `"${version}"` }),
+    },
   }
 
   function exportLines({ signal }: CallOptions = {}): AsyncIterableIterator<ExportLine, void, void> {
@@ -98,8 +81,7 @@ export function createTaskCalls(http: Http, path: string): TaskCalls {
   }
 }
 
-export const readTurn = readField<Turn>('turn')
-const readTask = readField<Task>('task')
+export const readTurn = readFields<Turn>('turn:turn')
 
 /** A task that is not there any more, when an earlier try may have removed it, is removed. */
 function refused(error: unknown, retries: number): void {

@@ -15,7 +15,7 @@ import {
 } from '@rivulet/protocol'
 import type { CallOptions } from '../http/http.ts'
 import { pathOf } from '../http/path-of.ts'
-import { readJson, toEntity } from '../http/responses.ts'
+import { readFields } from '../http/responses.ts'
 import { type FormatChunk, streamFormat } from '../stream/format-stream.ts'
 import { leavable } from '../stream/leavable.ts'
 import { type MessageStreamEvent, streamMessage } from '../stream/message-stream.ts'
@@ -27,7 +27,6 @@ import { type ReadMessages, withTurn } from './left-out.ts'
 import { createResultWait } from './result-wait.ts'
 import { createTaskCalls, readTurn, type TaskCalls } from './task-calls.ts'
 import { failureOf, type TaskResult } from './task-result.ts'
-import { createTaskStateCalls, type TaskStateCalls } from './task-state-calls.ts'
 import { createNarrator } from './task-text.ts'
 import { createTaskView, type TaskView, type ViewOptions } from './task-view.ts'
 
@@ -85,8 +84,6 @@ export type TaskHandle = TaskCalls & {
   fork(request?: ForkTaskInput, options?: CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
   /** The events of one message, from its first one or after a cursor, until it is closed. Waits for a message that a turn may still send. */
   messageEvents(index: number, options?: CallOptions & { after?: string }): AsyncIterableIterator<MessageStreamEvent, void, void>
-  /** The value that the agent keeps for the task, beside its messages. */
-  readonly state: TaskStateCalls
   /** Runs the last turn again, as a new turn with the same input and params; the last one is discarded. */
   retry(options?: CallOptions & { idempotencyKey?: string }): Promise<Turn>
 }
@@ -105,7 +102,7 @@ export function createTaskHandle(deps: StreamDeps, id: string, turnNumber = 0): 
   const { http } = deps
   const path = pathOf('tasks', id)
   const views = new Map<boolean, ReturnType<typeof createTaskView>>()
-  const calls = createTaskCalls(http, path)
+  const { retryTurn, ...calls } = createTaskCalls(http, id)
   const results = createResultWait({ view: () => view(), messages: calls.messages })
   let expectedTurn = turnNumber
   let repairs = 0
@@ -118,7 +115,6 @@ export function createTaskHandle(deps: StreamDeps, id: string, turnNumber = 0): 
     ...calls,
     ...{ events, chunks, text, view, send, fork, messageEvents, retry },
     result: results.wait,
-    state: createTaskStateCalls(http, path),
   }
 
   function events({ after, from = 'start', follow = false, signal }: EventsOptions = {}): AsyncIterableIterator<TaskEvent, void, void> {
@@ -166,8 +162,8 @@ export function createTaskHandle(deps: StreamDeps, id: string, turnNumber = 0): 
   }
 
   async function fork(body: ForkTaskInput = {}, call: CallOptions & { idempotencyKey?: string } = {}): Promise<CreatedTask> {
-    const accepted = await http.call({ method: 'POST', path: `${path}/fork`, body, ...call, read: readAccepted })
-    return Object.assign(createTaskHandle(deps, accepted.task.id, accepted.turn.number), accepted)
+    const { task, turn } = await http.call({ method: 'POST', path: `${path}/fork`, body, ...call, read: readForked })
+    return Object.assign(createTaskHandle(deps, task.id, turn.number), { task, turn })
   }
 
   function messageEvents(index: number, { after, signal }: CallOptions & { after?: string } = {}) {
@@ -175,7 +171,7 @@ export function createTaskHandle(deps: StreamDeps, id: string, turnNumber = 0): 
   }
 
   async function retry(own?: CallOptions & { idempotencyKey?: string }): Promise<Turn> {
-    return expect(await http.call({ method: 'POST', path: `${path}/retry`, body: {}, ...own, read: readTurn }))
+    return expect(await retryTurn({}, own))
   }
 
   function stream(request: Omit<StreamRequest, 'id' | 'expectedTurn'>) {
@@ -191,14 +187,10 @@ export function createTaskHandle(deps: StreamDeps, id: string, turnNumber = 0): 
   }
 }
 
-/** Reads the response to a request that creates a task, whose turn is there. */
-const readAccepted = readJson(({ task, turn }) => ({ task: toEntity<Task>(task, 'task'), turn: toEntity<Turn>(turn, 'turn') }))
+const readForked = readFields<{ task: Task; turn: Turn }>('task:task turn:turn')
 
-/** The same of a task that may have no turn yet. */
-export const readCreated = readJson(({ task, turn }) => ({
-  task: toEntity<Task>(task, 'task'),
-  ...(turn !== undefined && { turn: toEntity<Turn>(turn, 'turn') }),
-}))
+/** Of a request that creates a task, which may have no turn yet. */
+export const readCreated = readFields<{ task: Task; turn?: Turn }>('task:task turn?:turn')
 
 /** The turn that a newcomer is interested in: the first that has not ended, else the last. */
 function turnAtHand({ turns }: TaskState): number {

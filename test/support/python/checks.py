@@ -3,6 +3,7 @@ import asyncio
 import contextlib
 import http.server
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -362,6 +363,36 @@ class Workers(unittest.IsolatedAsyncioTestCase):
         Worker([one, one])
         with self.assertRaisesRegex(RivuletError, "Two agents are named desk"):
             Worker([one, desk()])
+
+    async def test_an_api_on_another_machine_needs_tls(self):
+        one = agent("desk")(lambda turn: None)
+
+        def refuses(url, **variables):
+            with mock.patch.dict("os.environ", {"RIVULET_URL": url, "ALLOW_PLAINTEXT": "", **variables}):
+                try:
+                    Worker([one])
+                except RivuletError as error:
+                    return "without TLS" in error.message
+                return False
+
+        for host in ("api:4000", "10.0.0.1", "localhost.example", "127.0.0.1.example", "[::ffff:127.0.0.1]", "a@evil", "127.0.0.1@evil", "0.0.0.0"):
+            self.assertTrue(refuses(f"http://{host}"), host)
+            self.assertFalse(refuses(f"https://{host}"), host)
+            self.assertFalse(refuses(f"http://{host}", ALLOW_PLAINTEXT="on"), host)
+        for host in ("", "http://localhost:1", "http://127.0.0.1", "http://127.1.2.3:4000/", "http://[::1]:4000", "http://evil@127.0.0.1"):
+            self.assertFalse(refuses(host), host)
+        Worker([one], url="http://10.0.0.1")
+
+    async def test_the_command_does_not_start_with_an_api_on_another_machine_without_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "desk.py"
+            file.write_text("from rivulet import agent\n\n@agent('desk')\nasync def desk(turn):\n    pass\n")
+            environment = {**os.environ, "RIVULET_URL": "http://10.0.0.1", "ALLOW_PLAINTEXT": "off"}
+            ended = await asyncio.to_thread(
+                subprocess.run, [sys.executable, "-m", "rivulet", str(file)], env=environment, capture_output=True, text=True
+            )
+        self.assertEqual(ended.returncode, 78, ended.stderr)
+        self.assertRegex(ended.stderr, "^RIVULET_URL leads to another machine")
 
     async def test_each_claim_has_an_id_that_its_turns_share(self):
         begun = []

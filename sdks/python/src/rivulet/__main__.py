@@ -13,7 +13,7 @@ from typing import Any
 
 from .agent import Agent
 from .errors import RivuletError
-from .worker import agents_by_name, run
+from .worker import agents_by_name, run, url_of_environment
 
 # What the command line of Rivulet takes for files that cannot work until they change.
 unusable = 78
@@ -69,6 +69,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         agents = agents_by_name(agent for file in arguments.files for agent in agents_in(file))
+        url_of_environment()
     except RivuletError as error:
         sys.exit(refusal(str(error)))
     if arguments.stop_with_stdin:

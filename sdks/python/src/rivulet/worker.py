@@ -5,8 +5,10 @@ import asyncio
 import json
 import logging
 import os
+import re
 import signal
 import time
+import urllib.parse
 import uuid
 from typing import Any, Iterable
 
@@ -53,6 +55,20 @@ def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     return named
 
 
+def url_of_environment() -> str:
+    """The API sends the secrets of tasks to workers, so a network that other programs can read needs TLS."""
+    url = os.environ.get("RIVULET_URL") or "http://127.0.0.1:4000"
+    parts = urllib.parse.urlsplit(url)
+    host = parts.hostname or ""
+    is_this_machine = host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host, re.ASCII)
+    if parts.scheme == "https" or is_this_machine or os.environ.get("ALLOW_PLAINTEXT") == "on":
+        return url
+    raise RivuletError(
+        "validation_failed",
+        "RIVULET_URL leads to another machine without TLS, and the API sends secrets of tasks to workers: use https://, or set ALLOW_PLAINTEXT=on if no other program can read that network",
+    )
+
+
 class Worker:
     def __init__(
         self,
@@ -66,8 +82,7 @@ class Worker:
     ) -> None:
         self.id = str(uuid.uuid4())
         self._agents = agents_by_name(agents)
-        base = url or os.environ.get("RIVULET_URL", "http://127.0.0.1:4000")
-        self._http = Http(base, key or os.environ.get("RIVULET_WORKER_KEY"), on_retry=self._log_retry)
+        self._http = Http(url or url_of_environment(), key or os.environ.get("RIVULET_WORKER_KEY"), on_retry=self._log_retry)
         self._calls = ApiCalls(self._http)
         self._concurrency = concurrency
         self._drain_seconds = drain_seconds

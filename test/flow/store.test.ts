@@ -1,10 +1,14 @@
 /** Memory above the tasks: what callers and turns keep there, from outside. */
+import { randomUUID } from 'node:crypto'
 import { createClient, type RivuletClient, type StoredValue } from '@rivulet/client'
+import type { ClaimedTurn } from '@rivulet/contract/worker'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { createClient as createApiClient, type ErrorReply } from '../support/platform/platform-client.ts'
+import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-the-store'
 
@@ -183,6 +187,37 @@ describe('a turn', () => {
       await expect(client.run({ agent: 'remembering', input: 'no customer', ...terms })).rejects.toMatchObject({
         message: expect.stringContaining('concurrencyKey'),
       })
+  })
+
+  test('stores nothing for a worker that loses the turn while its call waits for another change of the scope', async () => {
+    const [agent, worker] = ['fenced', randomUUID()]
+    const call = async <T>(path: string, body: object) =>
+      createApiClient(() => platform.url).post<T>(`/worker/v1/${path}`, body, { authorization: `Bearer ${root}` })
+    await call('hello', { protocol: 1, worker, slots: 1, agents: [{ name: agent, description: '' }] })
+    await client.tasks.create({ agent, input: 'go' })
+    const { turn, claim } = await until('the turn is claimed', async () => {
+      const { body } = await call<{ turns: ClaimedTurn[] }>('claim', { worker, agents: [agent], waitMs: 5_000 })
+      return body.turns[0]
+    })
+    const put = (value: number) => call<ErrorReply>('store', { turn, claim, call: { action: 'put', scope: 'agent', key: 'kept', value } })
+    expect((await put(1)).status).toBe(200)
+    const connection = await platform.pg.connect()
+    try {
+      await connection.query('begin')
+      await connection.query('select from memory_sizes where scope = $1 for update', [`agent:${agent}`])
+      const late = put(2)
+      await until('the call waits for the scope', async () => {
+        const waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        return (await platform.pg.query(waiting)).rows.length > 0
+      })
+      await platform.pg.query("update turns set claim = 'of another worker' where id = $1", [turn])
+      await connection.query('commit')
+      const { status, body } = await late
+      expect([status, body.error?.code]).toEqual([404, 'task_not_found'])
+    } finally {
+      connection.release(true)
+    }
+    expect(await client.store.get(`agent:${agent}`, 'kept')).toMatchObject({ value: 1 })
   })
 
   test('fails when the store is full, and does not wait for room', async () => {

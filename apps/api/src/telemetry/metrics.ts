@@ -120,7 +120,7 @@ export function createMetrics() {
   for (const kind of repairKinds) metrics.repairs.inc({ kind }, 0)
   for (const result of ['delivered', 'failed']) metrics.webhookAttempts.inc({ result }, 0)
   for (const how of ['inject', 'merge']) metrics.joins.inc({ how }, 0)
-  for (const write of ['append', 'reopen', 'step', 'ask', 'park', 'take', 'finish']) metrics.fenced.inc({ write }, 0)
+  for (const write of ['append', 'reopen', 'step', 'ask', 'park', 'take', 'store', 'finish']) metrics.fenced.inc({ write }, 0)
   return metrics
 }
 

@@ -5,6 +5,7 @@ import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { type TurnRow, toTurn } from '../rows.ts'
 import { turns } from '../schema.ts'
+import { isHeldBy } from '../turns/held-turn.ts'
 import { requireTask } from './tasks.ts'
 
 /** Of any tenant. */
@@ -14,9 +15,8 @@ export async function findTurn(db: Database, id: string): Promise<TurnRow | unde
 }
 
 /** Whose task a turn is of, for the worker that holds it; undefined for any other. */
-export async function findHeldTask(db: Database, id: string, claim: string): Promise<Pick<TurnRow, 'task' | 'tenant'> | undefined> {
-  const held = and(eq(turns.id, id), eq(turns.claim, claim), eq(turns.status, 'running'), eq(turns.canceling, false))
-  const [row] = await db.select({ task: turns.task, tenant: turns.tenant }).from(turns).where(held)
+export async function findHeldTask(db: Database, id: TurnId, claim: string): Promise<Pick<TurnRow, 'task' | 'tenant'> | undefined> {
+  const [row] = await db.select({ task: turns.task, tenant: turns.tenant }).from(turns).where(isHeldBy(id, claim))
   return row
 }
 

@@ -11,6 +11,7 @@ import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { requireTask } from '../reads/tasks.ts'
 import { steps, turns } from '../schema.ts'
+import { lockHeldTurn } from '../turns/held-turn.ts'
 
 /** Of one task, in a response. */
 const maxListed = 500
@@ -23,10 +24,7 @@ export async function rememberStep(
   also: (tx: Transaction) => Promise<void> = async () => {},
 ): Promise<StepResult['result']> {
   return db.transaction(async tx => {
-    const held = and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
-    // Held until the commit: a process that takes the turn away waits for it, and the worker that claims it next finds this step.
-    const [holder] = await tx.select({ id: turns.id }).from(turns).where(held).for('no key update')
-    if (!holder) return 'superseded'
+    if (!(await lockHeldTurn(tx, turnId, claimId))) return 'superseded'
     if ((await bytesWith(tx, turnId, name, memory)) > maxBytes) return 'too_large'
     await tx.insert(steps).values({ turn: turnId, name, memory, durationMs }).onConflictDoNothing()
     await also(tx)

@@ -15,6 +15,7 @@ import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
+import { isHeldBy } from './held-turn.ts'
 import { endedList, inputArray } from './turn-states.ts'
 
 /** The start of a turn is moved until so long after its latest input, but not beyond so long after its first. */
@@ -121,10 +122,6 @@ async function inputsOf(tx: Transaction, taken: readonly Candidate[]): Promise<J
     .where(inArray(turns.id, ids))
     .orderBy(asc(turns.number))
   return rows.map(({ turn, input, inputs }) => ({ turn, inputs: inputs ?? (input ? [input] : []) }))
-}
-
-function isHeldBy(turnId: TurnId, claimId: string) {
-  return and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
 }
 
 /** Where the inputs of turns that have joined begin, by the number of the turn. */

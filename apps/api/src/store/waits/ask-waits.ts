@@ -1,7 +1,7 @@
 /** Opens waits of a turn, for the worker that holds it. A name that the turn has asked before is the same wait, with its answer if it has one. */
 import type { AskBody, WantedWait } from '@rivulet/contract/internal'
 import { maxWaits, maxWaitsBytes, type TurnId, type Wait } from '@rivulet/protocol'
-import { and, eq, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
@@ -9,6 +9,7 @@ import { everyone } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { turns, waits } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
+import { isHeldBy } from '../turns/held-turn.ts'
 import { closeWaits, syncWaits } from './close-waits.ts'
 import { takeSignal } from './signals.ts'
 import { hasOpenWait, noteChange, waitsOf } from './wait-rows.ts'
@@ -55,8 +56,7 @@ export async function holdTurn(tx: Transaction, turnId: TurnId, claimId: string)
   const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turnId))
   if (!found) return null
   const task = await lockTask(tx, everyone, found.task)
-  const held = and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
-  const [turn] = await tx.select().from(turns).where(held)
+  const [turn] = await tx.select().from(turns).where(isHeldBy(turnId, claimId))
   return turn ? { task, turn } : null
 }
 

@@ -2,12 +2,13 @@
 import { type StoreCall, type StoreCallResult, storeScopeSchema } from '@rivulet/contract/store'
 import { mergePatch, RivuletError, type TurnId } from '@rivulet/protocol'
 import type { Transaction } from '../../../store/connection/database.ts'
-import type { Tenant } from '../../../store/connection/tenant.ts'
+import { type Tenant, taskNotFound } from '../../../store/connection/tenant.ts'
 import { changeValue, findValue, listValues, removeValue, scopesOf } from '../../../store/memory/memory.ts'
+import { lockHeldTurn } from '../../../store/turns/held-turn.ts'
 import type { Services } from '../../services.ts'
 import type { Call, HeldTurns } from './held-turns.ts'
 
-export function createStoreCalls({ db, databaseFor, config }: Services, { requireHeldTask }: HeldTurns) {
+export function createStoreCalls({ db, databaseFor, config, metrics }: Services, { requireHeldTask }: HeldTurns) {
   const { limits, maxStoreBytes: maxBytes } = config
   return useStore
 
@@ -19,7 +20,15 @@ export function createStoreCalls({ db, databaseFor, config }: Services, { requir
     if (!storeScopeSchema.safeParse(scope).success)
       throw new RivuletError('validation_failed', 'The concurrencyKey of this task is too long to name a customer of the store')
     const own = { tenant, scope }
-    return databaseFor(tenant).transaction(tx => useScope(tx, own, call))
+    return databaseFor(tenant).transaction(async tx => {
+      const result = await useScope(tx, own, call)
+      // Last, because a heartbeat does not renew the lease of a turn that is locked, and a change may wait for others of its scope.
+      if (!isRead(call) && !(await lockHeldTurn(tx, turnId, claimId))) {
+        metrics.fenced.inc({ write: 'store' })
+        throw taskNotFound()
+      }
+      return result
+    })
   }
 
   async function useScope(tx: Transaction, own: { tenant: Tenant; scope: string }, call: StoreCall): Promise<StoreCallResult> {
@@ -39,6 +48,10 @@ export function createStoreCalls({ db, databaseFor, config }: Services, { requir
       default:
         throw call satisfies never
     }
+  }
+
+  function isRead({ action }: StoreCall): boolean {
+    return action === 'get' || action === 'list'
   }
 
   function termsOf({ version, change = null }: { version?: number | undefined; change?: string | null | undefined }) {

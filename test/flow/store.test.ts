@@ -147,6 +147,11 @@ test('limits hold for a value, and for the tenant also when values come together
   for (let i = 0; i < 4; i += 1) await client.store.clear(`customer:full ${i}`)
   await client.store.put('customer:full 0', 'again', 'a'.repeat(60_000))
   await client.store.clear('customer:full 0')
+  const refused = '/v1/audit?action=request.refused&target=store_full'
+  await until('the audit log has the refusals', async () => {
+    const { body } = await createApiClient(() => platform.url).get<{ data: object[] }>(refused, { authorization: `Bearer ${root}` })
+    return body.data.length > 0
+  })
 })
 
 test('a key that is limited to agents uses the scopes of these, and one that may only write gets no value', async () => {

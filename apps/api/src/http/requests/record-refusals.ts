@@ -5,7 +5,14 @@ import { everyTenant } from '../../store/connection/tenant.ts'
 import type { Refusals } from '../refusals.ts'
 import { callerOf } from './audited.ts'
 
-const refusalCodes: ReadonlySet<ErrorCode> = new Set(['unauthorized', 'forbidden', 'rate_limited', 'quota_exceeded', 'too_many_streams'])
+const refusalCodes: ReadonlySet<ErrorCode> = new Set([
+  'unauthorized',
+  'forbidden',
+  'rate_limited',
+  'quota_exceeded',
+  'store_full',
+  'too_many_streams',
+])
 
 /** By the route's pattern, never by the requested URL. */
 export function recordRefusals(app: FastifyInstance, recorded: Pick<Refusals, 'add'>): void {

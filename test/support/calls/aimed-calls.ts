@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { streamFormatSchema } from '@rivulet/contract/fields'
 import type { TokenRight } from '@rivulet/contract/scopes'
-import { idleAgent, mark, type Owned, type OwnedTask } from './owned.ts'
+import { mark, type Owned, type OwnedTask } from './owned.ts'
 
 export type Call = { path: string; body?: unknown; headers?: Record<string, string> }
 
@@ -54,10 +54,11 @@ const listed = (path: string) => async (owned: Owned) => {
   await Promise.all([owned.asking(), owned.ended(), owned.schedule(), owned.webhook(), owned.key(), owned.settings()])
   return { path }
 }
-const settings = (path: string, body?: unknown) => async (owned: Owned) => {
-  await owned.settings()
-  return { path, body }
-}
+/** `{agent}` in the path is an agent of the owner's tenant alone. */
+const settings = (path: string, body?: unknown) => async (owned: Owned) => ({
+  path: path.replace('{agent}', await owned.settings()),
+  body,
+})
 
 /** The response has the file's name and size, which only a caller that may read it gets. */
 const fileInput = async (owned: Owned) => ({ type: 'media', mimeType: 'text/plain', file: await owned.namedFile() })
@@ -140,12 +141,12 @@ const ofTenants: Record<string, AimedCall> = {
   'GET /v1/whoami': quiet(() => ({ path: '/v1/whoami' })),
   'GET /v1/agents': shown(settings('/v1/agents')),
   'GET /v1/agents/activity': quiet(settings('/v1/agents/activity')),
-  'PATCH /v1/agents/{name}': shown(settings(`/v1/agents/${idleAgent}`, { paused: true })),
-  'DELETE /v1/agents/{name}': quiet(settings(`/v1/agents/${idleAgent}`)),
+  'PATCH /v1/agents/{name}': shown(settings('/v1/agents/{agent}', { paused: true })),
+  'DELETE /v1/agents/{name}': quiet(settings('/v1/agents/{agent}')),
   'GET /v1/limits': shown(settings('/v1/limits')),
-  'GET /v1/limits/{agent}': shown(settings(`/v1/limits/${idleAgent}`)),
-  'PUT /v1/limits/{agent}': shown(settings(`/v1/limits/${idleAgent}`, { perKey: 1 })),
-  'DELETE /v1/limits/{agent}': quiet(settings(`/v1/limits/${idleAgent}`)),
+  'GET /v1/limits/{agent}': shown(settings('/v1/limits/{agent}')),
+  'PUT /v1/limits/{agent}': shown(settings('/v1/limits/{agent}', { perKey: 1 })),
+  'DELETE /v1/limits/{agent}': quiet(settings('/v1/limits/{agent}')),
   'GET /v1/usage': quiet(listed('/v1/usage?by=agent')),
   'GET /v1/workers': quiet(listed('/v1/workers')),
   'GET /v1/versions': quiet(listed('/v1/versions')),
@@ -189,7 +190,10 @@ const ofTenants: Record<string, AimedCall> = {
   'DELETE /v1/keys/{id}': shown(ofKey('')),
   'POST /v1/keys/{id}/rotate': shown(ofKey('/rotate', {})),
   // Other callers have entries of their own, with what they named.
-  'GET /v1/audit': shown(listed('/v1/audit?action=token.created')),
+  'GET /v1/audit': shown(async owned => {
+    await owned.settings()
+    return { path: `/v1/audit?action=token.created&target=${(await owned.asking()).id}` }
+  }),
 }
 
 const chat = { model: 'echo', messages: [{ role: 'user', content: 'hi' }] }
@@ -267,7 +271,7 @@ const ofOpenAi: Record<string, AimedCall> = {
   'GET /openai/v1/files/{id}/content': shown(async owned => ({ path: `/openai/v1/files/${(await owned.asking()).file}/content` })),
   'DELETE /openai/v1/files/{id}': quiet(async owned => ({ path: `/openai/v1/files/${await owned.namedFile()}` })),
   'GET /openai/v1/models': shown(settings('/openai/v1/models')),
-  'GET /openai/v1/models/{model}': shown(settings(`/openai/v1/models/${idleAgent}`)),
+  'GET /openai/v1/models/{model}': shown(settings('/openai/v1/models/{agent}')),
 }
 
 const run = (threadId: string, rest: object = {}) => ({ threadId, runId: randomUUID(), messages: [], tools: [], context: [], ...rest })
@@ -297,7 +301,7 @@ const toA2a = (method: string, params: (task: OwnedTask) => object) => async (ow
   rpc('/a2a/scripted', method, params(await owned.asking()))
 const ofTurn = ({ turn: id }: OwnedTask) => ({ id })
 const ofA2a: Record<string, AimedCall> = {
-  'GET /a2a/{agent}/.well-known/agent-card.json': shown(settings(`/a2a/${idleAgent}/.well-known/agent-card.json`)),
+  'GET /a2a/{agent}/.well-known/agent-card.json': shown(settings('/a2a/{agent}/.well-known/agent-card.json')),
   'GET /.well-known/agent-card.json': quiet(settings('/.well-known/agent-card.json')),
   'POST /a2a/{agent} SendMessage': shown(
     toA2a('SendMessage', task => ({ ...answering(task), configuration })),

@@ -7,8 +7,6 @@ import { until } from '../until.ts'
 
 /** In all that the owner has written, and in nothing that a caller of a test sends. */
 export const mark = 'mark-of-the-owner'
-/** An agent of the owner's tenant alone, without a worker. */
-export const idleAgent = `${mark}-agent`
 
 export type OwnedTask = { id: string; name: string; turn: string; wait: string; file: string }
 
@@ -17,6 +15,7 @@ export type Owner = { url: string; pg: pg.Pool; tenant: string; key: string }
 export class Owned {
   readonly #parts = new Map<string, Promise<unknown>>()
   readonly owner: Owner
+  #query: Promise<string> | undefined
 
   constructor(owner: Owner) {
     this.owner = owner
@@ -98,14 +97,16 @@ export class Owned {
     })
   }
 
-  /** Settings of two agents, and an entry of the audit log. */
-  settings(): Promise<void> {
+  /** Settings of two agents, and an entry of the audit log. Returns the agent that is the owner's tenant's alone, which has no worker. */
+  settings(): Promise<string> {
     return this.#once('settings', async () => {
-      const agent = `insert into agents (name, description, tenant) values ($1, $2, $3) on conflict (name) do update set description = $2, tenant = $3`
+      const idleAgent = `${mark}-${randomUUID()}`
+      const agent = `insert into agents (name, description, tenant) values ($1, $2, $3)`
       await this.owner.pg.query(agent, [idleAgent, mark, this.owner.tenant])
       for (const name of ['scripted', idleAgent]) await this.#call('PUT', `/v1/limits/${name}`, { perKey: 31_337 })
       const { id } = await this.asking()
       await this.#call('POST', `/v1/tasks/${id}/tokens`, { can: 'read', subject: mark })
+      return idleAgent
     })
   }
 
@@ -124,16 +125,23 @@ export class Owned {
   async digests(otherTenant: string): Promise<Record<string, string>> {
     const parts = await Promise.all(this.#parts.values())
     const ids = JSON.stringify(parts).match(/[\da-f]{8}-[\da-f-]{27}|(?<=")[\da-f]{16}(?=")/g) ?? []
-    const { rows: tables } = await this.owner.pg.query("select tablename as name from pg_tables where schemaname = 'public'")
-    const found: Record<string, string> = {}
-    for (const { name } of tables) {
-      // Reads and refusals have entries in the audit log, and a response that is kept for a repetition is the caller's.
-      if (['audit', 'idempotency_keys'].includes(name)) continue
-      const query = `select md5(string_agg(own::text, ' ' order by own::text)) as digest from ${name} as own where own::text ~ $1 and ',' || translate(own::text, '()', ',,') not like $2`
-      const { rows } = await this.owner.pg.query(query, [[...new Set(ids)].join('|'), `%,${otherTenant},%`])
-      if (rows[0]?.digest) found[name] = rows[0].digest
-    }
-    return found
+    const { rows } = await this.owner.pg.query(await this.#digestsQuery(), [[...new Set(ids)].join('|'), `%,${otherTenant},%`])
+    return Object.fromEntries(rows.flatMap(({ name, digest }) => (digest ? [[name, digest]] : [])))
+  }
+
+  /** One statement for all tables, because tests ask for it around hundreds of calls. */
+  #digestsQuery(): Promise<string> {
+    this.#query ??= this.owner.pg.query("select tablename as name from pg_tables where schemaname = 'public'").then(({ rows: tables }) =>
+      tables
+        // Reads and refusals have entries in the audit log, and a response that is kept for a repetition is the caller's.
+        .filter(({ name }) => !['audit', 'idempotency_keys'].includes(name))
+        .map(
+          ({ name }) =>
+            `select '${name}' as name, md5(string_agg(own::text, ' ' order by own::text)) as digest from ${name} as own where own::text ~ $1 and ',' || translate(own::text, '()', ',,') not like $2`,
+        )
+        .join(' union all '),
+    )
+    return this.#query
   }
 
   async #newTask(): Promise<OwnedTask> {

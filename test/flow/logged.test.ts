@@ -66,6 +66,7 @@ test('a worker that dies, and what it still wants when it wakes', async () => {
     deaths: await metric(platform.url, 'rivulet_worker_deaths_total'),
     finish: await fenced('finish'),
     reopen: await fenced('reopen'),
+    append: await fenced('append'),
   }
   const { task, claim, claimId } = await claimed()
   expect(await logged(task, 'the worker of a turn died')).toMatchObject([{ turn: 1, worker: 'played', deaths: 1 }])
@@ -79,6 +80,9 @@ test('a worker that dies, and what it still wants when it wakes', async () => {
     { turn: 1, epoch: claim.epoch },
   ])
   expect([await fenced('finish'), await fenced('reopen')]).toEqual([before.finish + 1, before.reopen + 1])
+  // A worker that writes to Redis itself reports which of its writes were rejected.
+  await ask('heartbeat', { worker: 'played', turns: [], fenced: 2 })
+  expect(await fenced('append')).toBe(before.append + 2)
   await platform.client.cancel(task.id)
 })
 

@@ -1,5 +1,14 @@
 /** What AG-UI's client 1.0 does with the events of a run, in short: it rejects what that rejects, and keeps what that keeps. The real one is in test/sdks. */
+import { task } from '../../../test/support/logs/log-entries.ts'
+import type { AgUiRun } from '../src/protocols/ag-ui/ag-ui-stream.ts'
 import type { AgUiChunk } from '../src/protocols/ag-ui/sent-messages.ts'
+
+/** The run of a client that has nothing, and that of a viewer. */
+export const run: AgUiRun = {
+  ...{ task, threadId: 't', runId: 'r', turnNumber: 1, known: new Set<string>(), answered: new Set<string>(), input: null, isBack: false },
+  earlier: async () => [],
+}
+export const viewer: AgUiRun = { ...run, runId: null, turnNumber: null, known: null }
 
 export type ReadMessage = {
   id: string
@@ -11,6 +20,13 @@ export type ReadMessage = {
 } & Extra
 type ReadCall = { id: string; type: 'function'; function: { name: string; arguments: string } } & Extra
 type Extra = { metadata?: Record<string, unknown>; subagentRunId?: string }
+
+/** In an order that does not depend on when the reader got them. Progress is not stored. */
+export function comparable(messages: readonly ReadMessage[]): ReadMessage[] {
+  return messages
+    .filter(({ id, activityType }) => activityType !== 'tool-progress' && id !== `${task}:none`)
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+}
 
 /** The messages after the run. Throws where the client would. `isCut`: the connection broke, so the run may be unfinished. */
 export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessage[] = [], isCut = false): ReadMessage[] {

@@ -1,5 +1,5 @@
 /** The changes that one event makes for the reader of a turn. A message that opens or is replaced may be closed at once: its status says so. */
-import type { Delta, FoldedTurn, Json, Message, Wait } from '@rivulet/protocol'
+import type { Delta, EventOf, FoldedTurn, Json, Message, State, Wait } from '@rivulet/protocol'
 
 export type Change =
   /** The turn is queued, or an attempt of it begins. */
@@ -15,6 +15,10 @@ export type Change =
   | { type: 'asked'; wait: Wait; more: boolean }
   | { type: 'answered'; wait: Wait }
   | { type: 'custom'; name: string; data: Json }
+  /** A child of the turn begins or ends. A turn that waits for its child has `asked`, too, and a snapshot has those alone. */
+  | { type: 'child'; event: EventOf<'child.started' | 'child.finished'> }
+  /** The state of the task, which no turn owns. */
+  | { type: 'state'; state: State }
   | { type: 'ended'; turn: FoldedTurn }
 
 /** Between two states of a turn. `from`: messages before this index are not in the later one, which says nothing about them. */

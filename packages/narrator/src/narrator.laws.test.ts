@@ -1,12 +1,14 @@
 /** Laws of the narrator: wherever a reader joins, resumes or misses events, the changes lead it to what is stored. */
-import { DeltaAccumulator, type Event, formatCursor, type Message, messagesOf, type Wait } from '@rivulet/protocol'
+import { DeltaAccumulator, type Event, formatCursor, type Message, messagesOf, noState, type State, type Wait } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { askingLog } from '../../../test/support/logs/asking-log.ts'
+import { withChild } from '../../../test/support/logs/child-log.ts'
 import { cursorOf, type Entry, snapshotOf, stateOf, take, task } from '../../../test/support/logs/log-entries.ts'
 import { type Change, Narrator } from './narrator.ts'
 
-const always = (law: (log: Entry[]) => void) => fc.assert(fc.property(askingLog, law), { numRuns: 40 })
+const logs = fc.tuple(askingLog, fc.nat(30), fc.nat(30)).map(([log, ...places]) => withChild(log, 'completed', places))
+const always = (law: (log: Entry[]) => void) => fc.assert(fc.property(logs, law), { numRuns: 40 })
 const places = (log: Entry[]) => Array.from(log.slice(1), (_, place) => place + 1)
 
 test('from the start on, from a snapshot at any event, and from the rows alone, the reader has what is stored', () => {
@@ -93,21 +95,35 @@ function newNarrator(): Narrator {
   return new Narrator({ turnNumber: 1 })
 }
 
-type Reader = { messages: Map<number, Message>; waits: Map<string, Wait['status']>; outcome: string }
+type Reader = {
+  messages: Map<number, Message>
+  waits: Map<string, Wait['status']>
+  children: Map<string, string>
+  state: State
+  outcome: string
+}
 
 /** A reader that knows the changes alone, and rejects those that do not follow from what it has. */
 function read(changes: readonly Change[]): object {
-  const reader: Reader = { messages: new Map(), waits: new Map(), outcome: 'none' }
+  const reader: Reader = { messages: new Map(), waits: new Map(), children: new Map(), state: noState, outcome: 'none' }
   for (const change of changes) apply(reader, change)
   const messages = [...reader.messages.values()].sort((a, b) => a.index - b.index)
-  return { messages, waits: Object.fromEntries(reader.waits), outcome: reader.outcome }
+  const { children, state, outcome } = reader
+  return { messages, waits: Object.fromEntries(reader.waits), children: Object.fromEntries(children), state, outcome }
 }
 
 function apply(reader: Reader, change: Change): void {
-  const { messages } = reader
+  const { messages, children } = reader
   switch (change.type) {
     case 'started':
     case 'custom':
+      break
+    case 'child':
+      children.set(change.event.child, change.event.type)
+      break
+    case 'state':
+      expect(change.state).not.toEqual(reader.state)
+      reader.state = change.state
       break
     case 'reset':
       for (const { index } of change.dropped) expect(messages.delete(index)).toBe(true)
@@ -133,10 +149,12 @@ function apply(reader: Reader, change: Change): void {
     case 'asked':
       expect(reader.waits.has(change.wait.id)).toBe(false)
       reader.waits.set(change.wait.id, 'open')
+      if (change.wait.child) children.set(change.wait.child, 'child.started')
       break
     case 'answered':
       expect(reader.waits.get(change.wait.id)).toBe('open')
       reader.waits.set(change.wait.id, change.wait.status)
+      if (change.wait.child) children.set(change.wait.child, 'child.finished')
       break
     case 'ended':
       expect(reader.outcome).toBe('none')
@@ -157,5 +175,8 @@ function stored(log: Entry[]): object {
   const state = stateOf(log)
   const [turn] = state.turns
   const waits = Object.fromEntries((turn?.waits ?? []).map(({ id, status }) => [id, status]))
-  return { messages: messagesOf(state), waits, outcome: turn?.status }
+  const children = Object.fromEntries(
+    (turn?.waits ?? []).flatMap(wait => (wait.child ? [[wait.child, wait.status === 'open' ? 'child.started' : 'child.finished']] : [])),
+  )
+  return { messages: messagesOf(state), waits, children, state: state.agentState, outcome: turn?.status }
 }

@@ -18,6 +18,7 @@ import {
   messageAt,
   messagesOf,
   nextIndexOf,
+  noState,
   restoreState,
   type Snapshot,
   type TaskState,
@@ -59,6 +60,11 @@ export class Narrator {
     return this.#turn ?? { number: this.#number ?? 0, status: 'queued', attempt: 0 }
   }
 
+  /** The fold at the reader's place, with what it has of other turns. */
+  get state(): TaskState {
+    return this.#state
+  }
+
   /** The messages of the turn that the reader gets. */
   get messages(): Message[] {
     const { number } = this.turn
@@ -81,8 +87,21 @@ export class Narrator {
     this.#shown = this.#turn
   }
 
+  /** Gives the reader a turn, unless it has one. */
+  join(turnNumber: number | null = latestTurn(this.#state.turns)): void {
+    this.#number ??= turnNumber
+  }
+
   /** In order. Events that the fold ignores, and those that the reader has, change nothing. */
   take(cursor: Cursor, event: Event | WireEvent | TokenEvent): Change[] {
+    const before = this.#state.agentState
+    const changes = this.#changesOf(cursor, event)
+    const state = this.#state.agentState
+    if (!state || state === before || JSON.stringify(state) === JSON.stringify(before ?? noState)) return changes
+    return [{ type: 'state', state }, ...changes]
+  }
+
+  #changesOf(cursor: Cursor, event: Event | WireEvent | TokenEvent): Change[] {
     const before = this.#state
     switch (event.type) {
       case 'caught_up':
@@ -95,11 +114,13 @@ export class Narrator {
       default:
         if (isMessageEvent(event)) return this.#isKept(event.turn) ? this.#follow(cursor, event) : []
     }
-    if (event.type === 'turn.queued' || event.type === 'turn.started') this.#number ??= event.turn
+    if (event.type === 'turn.queued' || event.type === 'turn.started') this.join(event.turn)
     const messages = event.type === 'turn.started' || event.type === 'turn.joined' ? this.messages : null
     this.#state = applyOrSkip(before, event, cursor)
     if (this.#state === before || this.#state.discarded > before.discarded) return []
-    if (event.type === 'custom') return event.turn === this.turn.number ? [{ type: 'custom', name: event.name, data: event.data }] : []
+    const isOwn = event.turn === this.turn.number
+    if (event.type === 'custom') return isOwn ? [{ type: 'custom', name: event.name, data: event.data }] : []
+    if (event.type === 'child.started' || event.type === 'child.finished') return isOwn ? [{ type: 'child', event }] : []
     return this.#changesSince(messages, event.type === 'turn.waiting' && event.more)
   }
 
@@ -126,7 +147,7 @@ export class Narrator {
 
   #restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom, state }: Snapshot): Change[] {
     const before = this.messages
-    this.#number ??= unfinishedTurn(turns) ?? turns.at(-1)?.number ?? null
+    this.join(latestTurn(turns))
     // Other turns may take a megabyte of a snapshot, and every reader would keep it.
     const kept = messages.filter(({ turn }) => this.#isKept(turn))
     this.isWhole = messagesFrom === 0 || messages.some(({ turn }) => turn < (this.#number ?? 0))
@@ -172,6 +193,10 @@ function isOver({ status, attempt, finishedAt }: FoldedTurn): boolean {
   return status === 'discarded' ? attempt === 0 || finishedAt !== undefined : hasEnded(status)
 }
 
-function unfinishedTurn(turns: readonly Pick<FoldedTurn, 'number' | 'status'>[]): number | null {
+function latestTurn(turns: readonly FoldedTurn[]): number | null {
+  return unfinishedTurn(turns) ?? turns.at(-1)?.number ?? null
+}
+
+function unfinishedTurn(turns: readonly FoldedTurn[]): number | null {
   return turns.find(({ status }) => !hasEnded(status))?.number ?? null
 }

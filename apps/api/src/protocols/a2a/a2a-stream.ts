@@ -81,6 +81,8 @@ class A2aStream implements DialectStream<A2aChunk> {
       case 'ended':
         return this.#changedStatus()
       case 'custom':
+      case 'child':
+      case 'state':
         return []
       default:
         return change satisfies never

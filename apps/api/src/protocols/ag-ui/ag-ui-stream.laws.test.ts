@@ -4,16 +4,10 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cursorOf, type Entry, framesOf, replay, snapshotOf, stateOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
 import { randomLog } from '../../../../../test/support/logs/random-log.ts'
-import { type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
+import { comparable, type ReadMessage, readRun, run, viewer } from '../../../test/ag-ui-reader.ts'
 import { agUiMessages } from './ag-ui-message.ts'
-import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
+import { openAgUiStream } from './ag-ui-stream.ts'
 import type { AgUiChunk } from './sent-messages.ts'
-
-const run: AgUiRun = {
-  ...{ task, threadId: 't', runId: 'r', turnNumber: 1, known: new Set<string>(), answered: new Set<string>(), input: null, isBack: false },
-  earlier: async () => [],
-}
-const viewer: AgUiRun = { ...run, runId: null, turnNumber: null, known: null }
 
 const always = (law: (log: Entry[]) => Promise<void>, numRuns = 60) => fc.assert(fc.asyncProperty(randomLog, law), { numRuns })
 
@@ -80,11 +74,4 @@ function expectOutcome(chunks: AgUiChunk[], log: Entry[]): void {
 
 function stored(log: Entry[]): ReadMessage[] {
   return agUiMessages(messagesOf(stateOf(log)))
-}
-
-/** The order is that in which the reader got the messages, which is not always that of their indexes. Progress is not stored. */
-function comparable(messages: readonly ReadMessage[]): ReadMessage[] {
-  return messages
-    .filter(({ id, activityType }) => activityType !== 'tool-progress' && id !== `${task}:none`)
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
 }

@@ -2,16 +2,17 @@
 import { type Event, formatCursor, type Message, text, type Wait } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import { type Entry, replay, snapshotOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
-import { type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
+import { run as firstRun, type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
 
 const at = new Date(1).toISOString()
 const first = { task, turn: 1, attempt: 1, at: 1 }
 const second = { task, turn: 2, attempt: 0, at: 1 }
 const run: AgUiRun = {
-  ...{ task, threadId: 't', runId: 'r', turnNumber: 2, known: new Set(['u1', 'u2']), answered: new Set<string>(), isBack: false },
+  ...firstRun,
+  turnNumber: 2,
+  known: new Set(['u1', 'u2']),
   input: { id: 'u2', role: 'user', content: 'two' },
-  earlier: async () => [],
 }
 
 const running: Event[] = [
@@ -60,6 +61,11 @@ test('an input that waits behind the turn that runs gets what that turn has said
   const { chunks, messages } = await follow(rest)
   expect(messages.map(({ content }) => content)).toEqual(['one', 'first', 'two', 'next'])
   expect(readRun(chunks.slice(0, 3), [], true).map(({ id }) => id)).toEqual(['u1', `${task}:1`, 'u2'])
+})
+
+test('a run that waits behind another one is canceled when its turn is discarded', async () => {
+  const { chunks } = await follow([{ type: 'turn.discarded', ...first, turn: 3, attempt: 0, from: 2 }])
+  expect(chunks.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } })
 })
 
 test('a question to a person ends the run once all that were asked together are there', async () => {

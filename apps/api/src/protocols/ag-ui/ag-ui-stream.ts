@@ -7,12 +7,14 @@
  *
  * The cursor of a run is a place in the log of its own task. The logs of its children need none: a client that resumes gets their output as it is now.
  */
+import type { Change } from '@rivulet/narrator'
 import {
   type Cursor,
   type Event,
   type EventOf,
   hasEnded,
   isAnsweredByRequest,
+  type Message,
   type Snapshot,
   type TokenEvent,
   type Wait,
@@ -21,10 +23,10 @@ import {
 import type { DialectStream, LoggedEvent, StreamOptions } from '../../stream/dialects/dialect.ts'
 import { type AgUiMessage, idOf, storedActivities } from './ag-ui-message.ts'
 import { endOf, errorOf, interruptionOf } from './run-ending.ts'
-import { type AgUiChunk, createSentMessages } from './sent-messages.ts'
+import { type AgUiChunk, type MessageChange, SentMessages } from './sent-messages.ts'
 import { createSharedState } from './shared-state.ts'
-import { createSubagents, taskIdOf } from './subagents.ts'
-import { createThread, type ThreadOptions } from './thread.ts'
+import { Subagents, taskIdOf } from './subagents.ts'
+import { callOf, Thread, type ThreadOptions } from './thread.ts'
 
 export type AgUiRun = ThreadOptions & {
   threadId: string
@@ -43,210 +45,242 @@ export async function openAgUiStream(
   received: AsyncIterable<LoggedEvent> | undefined,
   followChild?: StreamOptions['follow'],
 ): Promise<DialectStream<AgUiChunk>> {
-  const { task, threadId } = run
-  const thread = createThread(run)
-  const sentMessages = createSentMessages()
-  const subagents = createSubagents({ callOf: thread.callOf, follow: followChild, resent })
-  const sharedState = createSharedState()
-  const known = new Set(run.known)
-  /** Events of children that a client which resumes has. */
-  const receivedChildren: EventOf<'child.started' | 'child.finished'>[] = []
-  let phase: 'opened' | 'started' | 'ended' = 'opened'
-  /** The last event, while the end of a child is on its way. */
-  let ending: AgUiChunk | null = null
-  /** Whether the client lacks something of other turns. */
-  let isBehind = false
-  /** Whether the client may have reasoning, which it keeps where a snapshot has none. */
-  let hasReasoning = run.isBack && received === undefined
-  /** Whether a client that resumes may have been cut inside the next event that it gets something of. */
-  let mayHavePart = received !== undefined
-  if (received) await resume(received)
-  return { take, hasEnded: () => phase === 'ended', isPlace: event => taskIdOf(event) === task }
+  const stream = new AgUiStream(run, received !== undefined, followChild)
+  if (received) await stream.resume(received)
+  return stream
+}
 
-  async function resume(events: AsyncIterable<LoggedEvent>): Promise<void> {
-    for await (const { cursor, event } of events) {
-      thread.apply(cursor, event)
-      if (event.type === 'child.started' || event.type === 'child.finished') receivedChildren.push(event)
-    }
-    await thread.completePast()
+class AgUiStream implements DialectStream<AgUiChunk> {
+  readonly #run: AgUiRun
+  readonly #thread: Thread
+  readonly #subagents: Subagents
+  readonly #sentMessages: SentMessages
+  readonly #sharedState = createSharedState()
+  /** Ids of the messages that the client has. */
+  readonly #sentIds: Set<string>
+  /** Events of children that a client which resumes has. */
+  readonly #receivedChildren: EventOf<'child.started' | 'child.finished'>[] = []
+  #phase: 'opened' | 'started' | 'ended' = 'opened'
+  /** The last event, while the end of a child is on its way. */
+  #ending: AgUiChunk | null = null
+  /** Whether the client lacks something of other turns. */
+  #isBehind = false
+  /** Whether the client may have reasoning, which it keeps where a snapshot has none. */
+  #hasReasoning: boolean
+  /** Whether a client that resumes may have been cut inside the next event that it gets something of. */
+  #mayHavePart: boolean
+
+  constructor(run: AgUiRun, isResumed: boolean, follow: StreamOptions['follow']) {
+    this.#run = run
+    this.#thread = new Thread(run)
+    this.#sentMessages = new SentMessages(this.#thread.narrator)
+    this.#subagents = new Subagents({ narrator: this.#thread.narrator, follow, resent: () => this.#resent() })
+    this.#sentIds = new Set(run.known)
+    this.#hasReasoning = run.isBack && !isResumed
+    this.#mayHavePart = isResumed
   }
 
-  function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): AgUiChunk[] {
-    if (phase === 'ended') return []
-    if (taskIdOf(event) !== task) return [...subagents.take(cursor, event), ...endIfReady()]
-    if (ending && event.type !== 'deleted') return []
+  hasEnded(): boolean {
+    return this.#phase === 'ended'
+  }
+
+  isPlace(event: Event | WireEvent | TokenEvent): boolean {
+    return taskIdOf(event) === this.#run.task
+  }
+
+  async resume(received: AsyncIterable<LoggedEvent>): Promise<void> {
+    for await (const { cursor, event } of received) {
+      this.#thread.narrator.recall(cursor, event)
+      if (event.type === 'child.started' || event.type === 'child.finished') this.#receivedChildren.push(event)
+    }
+    await this.#thread.completePast()
+  }
+
+  take(cursor: Cursor, event: Event | WireEvent | TokenEvent): AgUiChunk[] {
+    if (this.#phase === 'ended') return []
+    if (!this.isPlace(event)) return [...this.#subagents.take(cursor, event), ...this.#endIfReady()]
+    if (this.#ending && event.type !== 'deleted') return []
     switch (event.type) {
       case 'snapshot':
-        return begin(cursor, event)
+        return this.#begin(cursor, event)
       case 'deleted':
-        return finish(errorOf({ code: 'task_not_found', message: 'The task was deleted' }))
+        return this.#finish(errorOf({ code: 'task_not_found', message: 'The task was deleted' }))
       case 'caught_up':
-        return catchUp()
+        return this.#catchUp()
       case 'token':
       case 'end':
         return []
       default:
-        return follow(cursor, event)
+        return this.#follow(cursor, event)
     }
   }
 
   /** A client that has everything the log has gets the outcome again, if there is one. */
-  function catchUp(): AgUiChunk[] {
-    thread.joinLatest()
-    const opening = phase === 'opened' ? start() : []
-    return [...opening, ...endIfOver()]
+  #catchUp(): AgUiChunk[] {
+    this.#thread.narrator.join()
+    const opening = this.#phase === 'opened' ? this.#start() : []
+    return [...opening, ...this.#endIfOver()]
   }
 
-  function begin(cursor: Cursor, snapshot: Snapshot): AgUiChunk[] {
-    thread.restore(cursor, snapshot)
-    const opening = phase === 'opened' ? start() : [...resent(), ...changedState(), ...subagents.begin(thread.turn()?.waits)]
-    isBehind ||= thread.hasOtherTurns()
-    return [...opening, ...endIfOver()]
+  #begin(cursor: Cursor, snapshot: Snapshot): AgUiChunk[] {
+    this.#thread.restore(cursor, snapshot)
+    const opening = this.#phase === 'opened' ? this.#start() : [...this.#resent(), ...this.#changedState(), ...this.#newChildren()]
+    this.#isBehind ||= this.#thread.hasOtherTurns()
+    return [...opening, ...this.#endIfOver()]
   }
 
-  function follow(cursor: Cursor, event: Event): AgUiChunk[] {
-    if (event.type === 'turn.queued' || event.type === 'turn.started') thread.join(event.turn)
+  #follow(cursor: Cursor, event: Event): AgUiChunk[] {
+    const { narrator } = this.#thread
+    if (event.type === 'turn.queued' || event.type === 'turn.started') narrator.join(event.turn)
     // The client gets what was there before, and then what follows.
-    const opening = phase === 'opened' && thread.hasTurn() ? start() : []
-    if (!thread.apply(cursor, event)) return opening
-    const chunks = [...changedState(), ...(thread.isFollowed(event.turn) ? send(event) : note(event))]
-    if (chunks.length > 0) mayHavePart = false
+    const opening = this.#phase === 'opened' && narrator.turnNumber !== null ? this.#start() : []
+    const changes = narrator.take(cursor, event)
+    // The client gets what another turn emits with the next snapshot.
+    const isAside = event.type === 'turn.queued' || event.type === 'state.changed' || event.type.startsWith('child.')
+    if (event.turn !== narrator.turn.number && !isAside) this.#isBehind = true
+    // From here on the client gets the turn that its own has joined.
+    const isJoining = event.type === 'turn.joined' && event.turn === narrator.turnNumber
+    const chunks = isJoining ? [...this.#resent(), ...this.#newChildren()] : changes.flatMap(change => this.#chunksOf(change))
+    if (chunks.length > 0) this.#mayHavePart = false
     return [...opening, ...chunks]
   }
 
-  function send(event: Event): AgUiChunk[] {
-    switch (event.type) {
-      case 'turn.started': {
-        const inputs = thread.turnMessages().filter(({ author }) => author === 'user')
-        return isBehind || !sentMessages.isBlank() || inputs.some(input => !known.has(idOf(input))) ? resent() : []
-      }
-      case 'message.delta':
-        return sentMessages.grow(event.index, event.delta, event.offset) ?? sendAt(event.index)
-      case 'message.replaced':
-      case 'message.started':
-      case 'message.finished':
-        return sendAt(event.index, event.type === 'message.replaced')
+  #chunksOf(change: Change): AgUiChunk[] {
+    switch (change.type) {
+      case 'started':
+        return change.turn.status === 'queued' ? [] : this.#startAttempt()
+      case 'opened':
+      case 'grew':
+      case 'replaced':
+      case 'closed':
+        return this.#send(change)
       case 'custom':
-        return [{ type: 'CUSTOM', name: event.name, value: event.data }]
-      case 'turn.waiting':
-        return [...subagents.begin([event.wait], null, 'log'), ...(event.more === true ? [] : [...messagesIfAsking(), ...pauseIfAsking()])]
-      case 'turn.finished':
-        return end(endOf(ids(), thread.turn()))
-      case 'child.started':
-      case 'child.finished':
-        return subagents.send(event)
-      case 'turn.queued':
-      case 'turn.resumed':
-      case 'state.changed':
-      case 'turn.discarded':
-      case 'turn.joined':
+        return [{ type: 'CUSTOM', name: change.name, value: change.data }]
+      case 'asked': {
+        const children = this.#subagents.begin([change.wait], null, 'log')
+        return change.more ? children : [...children, ...this.#messagesIfAsking(), ...this.#pauseIfAsking()]
+      }
+      case 'child':
+        return this.#subagents.send(change.event)
+      case 'state':
+        return this.#changedState()
+      case 'ended':
+        return this.#end(endOf(this.#ids(), change.turn))
+      // The start of the attempt that follows has sent everything again.
+      case 'reset':
+      case 'answered':
         return []
       default:
-        return event satisfies never
+        return change satisfies never
     }
   }
 
-  /** The client gets what another turn says with the next snapshot. From here on it gets a turn that this one has joined. */
-  function note(event: Event): AgUiChunk[] {
-    if (event.type === 'turn.joined' && thread.isOwn(event.turn)) return [...resent(), ...subagents.begin(thread.turn()?.waits)]
-    const isAside = event.type === 'turn.queued' || event.type === 'state.changed' || event.type.startsWith('child.')
-    if (!isAside) isBehind = true
-    return []
+  #startAttempt(): AgUiChunk[] {
+    const isNew = (message: Message) => message.author === 'user' && !this.#sentIds.has(idOf(message))
+    return this.#isBehind || !this.#sentMessages.isBlank() || this.#thread.narrator.messages.some(isNew) ? this.#resent() : []
   }
 
-  function sendAt(index: number, isReplaced = false): AgUiChunk[] {
-    const message = thread.messageAt(index)
-    if (!message) return []
-    known.add(idOf(message))
-    hasReasoning ||= message.content.type === 'reasoning'
-    if (subagents.isHeld()) return []
+  #send(change: MessageChange): AgUiChunk[] {
+    const { type, message } = change
+    // The start of an attempt has sent its inputs, if the client lacks them. The input of a turn that joins is open first.
+    if (type === 'opened' && message.author === 'user' && message.status !== 'streaming') return []
+    this.#sentIds.add(idOf(message))
+    const isReasoning = message.content.type === 'reasoning'
+    this.#hasReasoning ||= isReasoning
+    if (this.#subagents.isHeld) return []
     // The client keeps the part it has of a reasoning that its snapshot does not have, so it gets another snapshot.
-    if (mayHavePart && message.content.type === 'reasoning') return resent()
-    // The client gets a message that does not only grow when it is closed, or at once if the agent has replaced it on purpose.
-    if (isReplaced && sentMessages.replaces(message)) return resent()
-    return sentMessages.send(message, thread.turnMessages) ?? resent()
+    const isUnsure = this.#mayHavePart && isReasoning && type !== 'grew'
+    return (isUnsure ? null : this.#sentMessages.take(change)) ?? this.#resent()
   }
 
-  function start(): AgUiChunk[] {
-    phase = 'started'
-    const started = [{ type: 'RUN_STARTED', ...ids(), protocolVersion: '1.0' }, ...changedState()]
-    for (const event of receivedChildren) if (thread.isFollowed(event.turn)) subagents.recall(event)
-    subagents.note(thread.turn()?.waits)
+  #start(): AgUiChunk[] {
+    this.#phase = 'started'
+    const { narrator } = this.#thread
+    const subagents = this.#subagents
+    const started = [{ type: 'RUN_STARTED', ...this.#ids(), protocolVersion: '1.0' }, ...this.#changedState()]
+    for (const event of this.#receivedChildren) if (event.turn === narrator.turn.number) subagents.recall(event)
+    subagents.note(narrator.turn.waits)
     // The client may have something of children, of an earlier run of this turn.
-    hasReasoning ||= subagents.hasAny()
-    const messages = thread.messages()
-    const needsAll = run.known === null || subagents.hasAny() || messages.some(({ role, id }) => role !== 'activity' && !known.has(id))
-    hasReasoning ||= messages.some(({ role }) => role === 'reasoning')
+    this.#hasReasoning ||= subagents.hasAny()
+    const messages = this.#thread.messages()
+    const isNew = ({ role, id }: AgUiMessage) => role !== 'activity' && !this.#sentIds.has(id)
+    const needsAll = this.#run.known === null || subagents.hasAny() || messages.some(isNew)
+    this.#hasReasoning ||= messages.some(({ role }) => role === 'reasoning')
     const children = subagents.begin()
     subagents.hold()
-    const shown = needsAll ? resent() : sentMessages.restart(thread.turnMessages())
+    const shown = needsAll ? this.#resent() : this.#sentMessages.restart(narrator.messages)
     return [...started, ...shown, ...children]
   }
 
+  #newChildren(): AgUiChunk[] {
+    return this.#subagents.begin(this.#thread.narrator.turn.waits)
+  }
+
   /** The state of the task, if the client does not have it. */
-  function changedState(): AgUiChunk[] {
-    return phase === 'started' ? sharedState.send(thread.agentState()) : []
+  #changedState(): AgUiChunk[] {
+    return this.#phase === 'started' ? this.#sharedState.send(this.#thread.narrator.state.agentState) : []
   }
 
   /** Everything again, for a client that has something else. */
-  function resent(): AgUiChunk[] {
-    if (subagents.isHeld()) return []
-    const closing = [...sentMessages.close(), ...subagents.close()]
-    const messages = [...thread.messages(), ...subagents.messages()]
-    hasReasoning ||= subagents.hasReasoning()
+  #resent(): AgUiChunk[] {
+    const subagents = this.#subagents
+    if (subagents.isHeld) return []
+    const closing = [...this.#sentMessages.close(), ...subagents.close()]
+    const messages = [...this.#thread.messages(), ...subagents.messages()]
+    this.#hasReasoning ||= subagents.hasReasoning
     const withReasoning = messages.some(({ role }) => role === 'reasoning')
-    const shown: AgUiMessage[] =
-      hasReasoning && !withReasoning ? [...messages, { id: `${task}:none`, role: 'reasoning', content: '' }] : messages
-    hasReasoning ||= withReasoning
-    isBehind = false
-    for (const { id } of messages) known.add(id)
+    const none: AgUiMessage[] =
+      this.#hasReasoning && !withReasoning ? [{ id: `${this.#run.task}:none`, role: 'reasoning', content: '' }] : []
+    const shown = [...messages, ...none]
+    this.#hasReasoning ||= withReasoning
+    this.#isBehind = false
+    for (const { id } of messages) this.#sentIds.add(id)
     const metadata = { '@ag-ui/client': { authoritativeActivityTypes: storedActivities } }
     const all = { type: 'MESSAGES_SNAPSHOT', messages: shown, metadata }
     // A snapshot keeps the order of what the client has, so its input comes behind the others by a second one.
-    const waiting = run.input && thread.isQueued() ? [{ ...all, messages: [...shown, run.input] }] : []
-    return [...closing, all, ...waiting, ...sentMessages.restart(thread.turnMessages()), ...subagents.restart()]
+    const { input } = this.#run
+    const waiting = input && this.#thread.isQueued() ? [{ ...all, messages: [...shown, input] }] : []
+    return [...closing, all, ...waiting, ...this.#sentMessages.restart(this.#thread.narrator.messages), ...subagents.restart()]
   }
 
-  function endIfOver(): AgUiChunk[] {
-    const turn = thread.turn()
-    return !thread.hasTurn() || (turn && hasEnded(turn.status)) ? end(endOf(ids(), turn)) : pauseIfAsking()
+  #endIfOver(): AgUiChunk[] {
+    const { turn, turnNumber } = this.#thread.narrator
+    return turnNumber === null || hasEnded(turn.status) ? this.#end(endOf(this.#ids(), turn)) : this.#pauseIfAsking()
   }
 
-  function pauseIfAsking(): AgUiChunk[] {
-    const asked = openQuestions()
-    return asked.length === 0 ? [] : end(interruptionOf(ids(), asked, thread.callOf))
+  #pauseIfAsking(): AgUiChunk[] {
+    const questions = this.#openQuestions()
+    return questions.length === 0 ? [] : this.#end(interruptionOf(this.#ids(), questions, wait => callOf(this.#thread.narrator, wait)))
   }
 
   /** AG-UI wants the messages before an interrupt. A client would lose the earlier ones by a part of them. Tools of the client are not an interrupt. */
-  function messagesIfAsking(): AgUiChunk[] {
-    return thread.isWhole() && openQuestions().some(({ kind }) => kind !== 'tool') ? resent() : []
+  #messagesIfAsking(): AgUiChunk[] {
+    return this.#thread.isWhole() && this.#openQuestions().some(({ kind }) => kind !== 'tool') ? this.#resent() : []
   }
 
-  function openQuestions(): Wait[] {
-    return (thread.turn()?.waits ?? []).filter(isAsked)
-  }
-
-  function isAsked({ id, kind, status }: Wait): boolean {
-    return status === 'open' && isAnsweredByRequest(kind) && !run.answered.has(id)
+  #openQuestions(): Wait[] {
+    const { answered } = this.#run
+    const { waits = [] } = this.#thread.narrator.turn
+    return waits.filter(({ id, kind, status }) => status === 'open' && isAnsweredByRequest(kind) && !answered.has(id))
   }
 
   /** The run ends once everything is here that its children have sent. */
-  function end(last: AgUiChunk): AgUiChunk[] {
-    ending = last
-    return endIfReady()
+  #end(last: AgUiChunk): AgUiChunk[] {
+    this.#ending = last
+    return this.#endIfReady()
   }
 
-  function endIfReady(): AgUiChunk[] {
-    return ending && !subagents.isAwaited() ? finish(ending) : []
+  #endIfReady(): AgUiChunk[] {
+    return this.#ending && !this.#subagents.isAwaited() ? this.#finish(this.#ending) : []
   }
 
   /** Closes what is open before the last event. */
-  function finish(last: AgUiChunk): AgUiChunk[] {
-    phase = 'ended'
-    return [...sentMessages.close(), ...subagents.close(), ...subagents.suspend(), last]
+  #finish(last: AgUiChunk): AgUiChunk[] {
+    this.#phase = 'ended'
+    return [...this.#sentMessages.close(), ...this.#subagents.close(), ...this.#subagents.suspend(), last]
   }
 
-  function ids() {
-    return { threadId, runId: thread.runId() }
+  #ids() {
+    return { threadId: this.#run.threadId, runId: this.#thread.runId() }
   }
 }

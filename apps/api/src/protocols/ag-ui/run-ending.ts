@@ -6,10 +6,10 @@ import type { AgUiChunk } from './sent-messages.ts'
 type RunIds = { threadId: string; runId: string }
 
 /** A thread without a turn has succeeded. */
-export function endOf(ids: RunIds, turn: Pick<FoldedTurn, 'status' | 'error' | 'usage'> | undefined): AgUiChunk {
-  const usage = turn?.usage && { usage: [usageOf(turn.usage)] }
-  const status = turn && hasEnded(turn.status) ? outcomeOf(turn.status) : 'completed'
-  if (status === 'failed') return { ...errorOf(turn?.error ?? { code: 'agent_error', message: 'The turn failed' }), ...usage }
+export function endOf(ids: RunIds, turn: FoldedTurn): AgUiChunk {
+  const usage = turn.usage && { usage: [usageOf(turn.usage)] }
+  const status = hasEnded(turn.status) ? outcomeOf(turn.status) : 'completed'
+  if (status === 'failed') return { ...errorOf(turn.error ?? { code: 'agent_error', message: 'The turn failed' }), ...usage }
   return { type: 'RUN_FINISHED', ...ids, outcome: { type: status === 'canceled' ? 'cancelled' : 'success' }, ...usage }
 }
 

@@ -1,11 +1,12 @@
 /**
- * The messages of a turn that a client of AG-UI has, and the chunks that bring each up to date.
+ * The messages of a turn that a client of AG-UI has open, and the chunks that bring each up to date.
  *
  * The client's verifier rejects a message that is opened twice, one that grows while it is not open, and a run that ends while one is open. So each
  * message is opened once, grows only at its end and is closed once. Where something is no longer true, the client gets a snapshot of all
  * messages, before which everything is closed.
  */
-import type { Content, Delta, DeltaOf, Message } from '@rivulet/protocol'
+import type { Change, Narrator } from '@rivulet/narrator'
+import type { Content, Delta, Message } from '@rivulet/protocol'
 import {
   activityOf,
   argumentsOf,
@@ -20,78 +21,91 @@ import {
 
 export type AgUiChunk = { type: string } & Record<string, unknown>
 
+/** Changes of a message. */
+export type MessageChange = Extract<Change, { message: Message }>
+
 type Kind = Content['type'] | 'input'
 
-/** `last` is where the text of a reasoning ends: the order of its last part, and the length of that. `isStale`: it did not only grow. */
-type Sent = {
-  kind: Kind
-  id: string
-  callId: string
-  text: string
-  isOpen: boolean
-  last: { order: number; length: number }
-  isStale: boolean
-}
+/** `isStale`: it did not only grow. */
+type Sent = { kind: Kind; id: string; callId: string; isOpen: boolean; isStale: boolean }
 
 /** A text that shows the progress of a call is cut to its last characters. A longer value is not shown. */
 const maxProgress = 1_000
 
-export function createSentMessages() {
-  const sent = new Map<number, Sent>()
-  return { send, grow, isBlank: () => sent.size === 0, replaces, close, restart }
+export class SentMessages {
+  readonly #sent = new Map<number, Sent>()
+  readonly #narrator: Narrator
 
-  /** All that the client lacks of a message. Null where the messages have to be sent again. `turn` has all messages of its turn. */
-  function send(message: Message, turn: () => readonly Message[]): AgUiChunk[] | null {
+  constructor(narrator: Narrator) {
+    this.#narrator = narrator
+  }
+
+  isBlank(): boolean {
+    return this.#sent.size === 0
+  }
+
+  /** Null where the messages have to be sent again. */
+  take(change: MessageChange): AgUiChunk[] | null {
+    const { type, message } = change
+    if (type === 'opened') return this.#send(message)
+    // The client gets a message that does not only grow when it is closed, or at once if the agent has replaced it on purpose.
+    if (type === 'replaced' && this.#isRewritten(message, change.before)) return null
+    return (type === 'grew' && this.#grow(change)) || this.#send(message, change.before)
+  }
+
+  /** All that the client lacks of a message, of which it has `before`. */
+  #send(message: Message, before?: Message): AgUiChunk[] | null {
     const isClosed = message.status !== 'streaming'
-    const own = sent.get(message.index)
+    const own = this.#sent.get(message.index)
     const { author, content } = message
     // The client that sent it has it already, under its own id.
     if (author === 'user') return isClosed && !own ? null : []
     if (own && own.kind !== kindOf(message)) return null
+    if (own && !own.isOpen) return []
     switch (content.type) {
       case 'text':
       case 'reasoning':
       case 'tool_request':
-        return own && !own.isOpen ? [] : sendGrowing(message, own, isClosed)
+        return this.#sendGrowing(message, own && before ? textIn(before) : '', isClosed)
       case 'tool_response':
-        return sendResponse(message, content, turn, isClosed)
+        return this.#sendResponse(message, content, isClosed)
       case 'data':
       case 'media':
-        return own && !own.isOpen ? [] : sendActivity(message, content, isClosed)
+        return this.#sendActivity(message, content, isClosed)
       default:
         return content satisfies never
     }
   }
 
-  /** Whether the agent has replaced the message on purpose. False where the client has nothing of it, or where its text only grows. */
-  function replaces(message: Message): boolean {
-    const own = sent.get(message.index)
+  /** False where the client has nothing of the message, or where its text only grows. */
+  #isRewritten(message: Message, before: Message): boolean {
+    const own = this.#sent.get(message.index)
     if (!own) return false
     const { type } = message.content
-    return own.kind !== kindOf(message) || type === 'tool_request' || type === 'tool_response' || !textIn(message).startsWith(own.text)
+    return (
+      own.kind !== kindOf(message) || type === 'tool_request' || type === 'tool_response' || !textIn(message).startsWith(textIn(before))
+    )
   }
 
-  function sendGrowing(message: Message, known: Sent | undefined, isClosed: boolean): AgUiChunk[] | null {
+  #sendGrowing(message: Message, sentText: string, isClosed: boolean): AgUiChunk[] | null {
+    const known = this.#sent.get(message.index)
     const text = textIn(message)
-    const own = known ?? remember(message, '')
-    if (own.isStale || !text.startsWith(own.text)) {
+    const own = known ?? this.#remember(message)
+    if (own.isStale || !text.startsWith(sentText)) {
       own.isStale = true
       return isClosed ? null : []
     }
-    const added = text.slice(own.text.length)
-    own.text = text
-    own.last = lastPart(message)
+    const added = text.slice(sentText.length)
     const opening = known ? [] : openingOf(own, message)
     const growth = added === '' ? [] : [contentOf(own, added)]
     if (isClosed) own.isOpen = false
     return [...opening, ...growth, ...(isClosed ? closingOf(own, message) : [])]
   }
 
-  function sendResponse(message: Message, content: Parameters<typeof resultMessage>[1], turn: () => readonly Message[], isClosed: boolean) {
-    const known = sent.get(message.index)
-    if (known && !known.isOpen) return []
-    const request = requestsOf(turn()).get(message.index)
-    const own = known ?? remember(message, '')
+  #sendResponse(message: Message, content: Parameters<typeof resultMessage>[1], isClosed: boolean): AgUiChunk[] {
+    const known = this.#sent.get(message.index)
+    const request = requestsOf(this.#narrator.messages).get(message.index)
+    const own = known ?? this.#remember(message)
     const { id, role, toolCallId, content: text, metadata } = resultMessage(message, content, request)
     const made = known || request ? [] : madeUpCall(toolCallId, content.name)
     if (!isClosed) return [...made, ...progressOf(id, toolCallId, content)]
@@ -99,8 +113,8 @@ export function createSentMessages() {
     return [...made, { type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, role, content: text, ...(metadata && { metadata }) }]
   }
 
-  function sendActivity(message: Message, content: Parameters<typeof activityOf>[1], isClosed: boolean): AgUiChunk[] {
-    const own = sent.get(message.index) ?? remember(message, '')
+  #sendActivity(message: Message, content: Parameters<typeof activityOf>[1], isClosed: boolean): AgUiChunk[] {
+    const own = this.#sent.get(message.index) ?? this.#remember(message)
     own.isOpen = !isClosed
     // Media, and data that comes as JSON text, are shown once they are whole.
     if (!isClosed && (content.type === 'media' || content.raw !== undefined || content.data === null)) return []
@@ -108,31 +122,16 @@ export function createSentMessages() {
     return [{ type: 'ACTIVITY_SNAPSHOT', messageId: id, activityType, content: shown, ...(metadata && { metadata }) }]
   }
 
-  /** The short way for nearly all events: a delta that begins where the client's text ends. Null where `send` has to look. */
-  function grow(index: number, delta: Delta, offset: number): AgUiChunk[] | null {
-    const own = sent.get(index)
-    if (!own?.isOpen || own.isStale) return null
-    if (delta.type === 'reasoning_summary' || delta.type === 'reasoning_content') return growReasoning(own, delta, offset)
-    const isNext = (delta.type === 'text' && own.kind === 'text') || (delta.type === 'tool_request' && own.kind === 'tool_request')
-    if (!isNext || own.text.length !== offset) return null
-    own.text += delta.text
-    return delta.text === '' ? [] : [contentOf(own, delta.text)]
-  }
-
-  function growReasoning(own: Sent, delta: DeltaOf<'reasoning_summary' | 'reasoning_content'>, offset: number): AgUiChunk[] | null {
-    if (own.kind !== 'reasoning' || delta.text === '') return null
-    const order = orderOf(delta.type === 'reasoning_summary' ? 'summary' : 'content', delta.index)
-    const isMore = order === own.last.order && offset === own.last.length
-    if (!isMore && !(order > own.last.order && offset === 0)) return null
-    const text = isMore || own.text === '' ? delta.text : partSeparator + delta.text
-    own.text += text
-    own.last = { order, length: offset + delta.text.length }
-    return [contentOf(own, text)]
+  /** The short way for nearly all events: a delta at the end of the text. */
+  #grow({ message: { index }, before, delta }: Extract<Change, { type: 'grew' }>): AgUiChunk[] | null {
+    const own = this.#sent.get(index)
+    const added = own?.isOpen && !own.isStale && own.kind !== 'input' ? growthOf(before.content, delta) : ''
+    return own && added !== '' ? [contentOf(own, added)] : null
   }
 
   /** Closes what is open, so that the run can end or a snapshot can come. */
-  function close(): AgUiChunk[] {
-    return [...sent.values()].flatMap(own => {
+  close(): AgUiChunk[] {
+    return [...this.#sent.values()].flatMap(own => {
       if (!own.isOpen) return []
       own.isOpen = false
       return closingOf(own)
@@ -140,26 +139,18 @@ export function createSentMessages() {
   }
 
   /** After a snapshot of these messages: opens those again that go on. */
-  function restart(messages: readonly Message[]): AgUiChunk[] {
-    sent.clear()
+  restart(messages: readonly Message[]): AgUiChunk[] {
+    this.#sent.clear()
     return messages.flatMap(message => {
-      const own = remember(message, textIn(message))
+      const own = this.#remember(message)
       own.isOpen = message.status === 'streaming'
       return own.isOpen ? openingOf(own, message) : []
     })
   }
 
-  function remember(message: Message, text: string): Sent {
-    const own = {
-      kind: kindOf(message),
-      id: idOf(message),
-      callId: callIdOf(message),
-      text,
-      isOpen: true,
-      last: lastPart(message),
-      isStale: false,
-    }
-    sent.set(message.index, own)
+  #remember(message: Message): Sent {
+    const own = { kind: kindOf(message), id: idOf(message), callId: callIdOf(message), isOpen: true, isStale: false }
+    this.#sent.set(message.index, own)
     return own
   }
 }
@@ -175,16 +166,16 @@ function textIn(message: Message): string {
   return content.type === 'tool_request' ? argumentsOf(message, content) : ''
 }
 
-function orderOf(kind: 'summary' | 'content', index: number): number {
-  return (kind === 'summary' ? 0 : 1_000_000) + index
-}
-
-function lastPart({ content }: Message): Sent['last'] {
-  if (content.type !== 'reasoning') return { order: -1, length: 0 }
-  const ends = (['summary', 'content'] as const).flatMap(kind =>
-    content[kind].flatMap((part, index) => (part === '' ? [] : [{ order: orderOf(kind, index), length: part.length }])),
-  )
-  return ends.at(-1) ?? { order: -1, length: 0 }
+/** The text that a delta adds at the end of a content; empty where it adds none there. */
+function growthOf(content: Content, delta: Delta): string {
+  if (delta.type === 'text' || delta.type === 'tool_request') return delta.text
+  if (content.type !== 'reasoning' || (delta.type !== 'reasoning_summary' && delta.type !== 'reasoning_content') || delta.text === '')
+    return ''
+  const { summary } = content
+  const parts = delta.type === 'reasoning_summary' ? summary : content.content
+  const later = [...parts.slice(delta.index + 1), ...(parts === summary ? content.content : [])]
+  if (later.some(part => part !== '')) return ''
+  return parts[delta.index] || reasoningText(content) === '' ? delta.text : partSeparator + delta.text
 }
 
 function openingOf({ kind, id, callId }: Sent, { author, content }: Message): AgUiChunk[] {

@@ -1,22 +1,15 @@
 /** Laws of the children of a run: whatever parent and child emit, in whatever order their logs arrive, and wherever a client joins or resumes. */
-import { type Cursor, type Event, formatCursor, messagesOf, type TaskId, type Wait } from '@rivulet/protocol'
+import { type Cursor, messagesOf, type OutcomeStatus, type TaskId } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { child, withChild } from '../../../../../test/support/logs/child-log.ts'
 import { cursorOf, type Entry, replay, snapshotOf, stateOf, task } from '../../../../../test/support/logs/log-entries.ts'
 import { randomLog } from '../../../../../test/support/logs/random-log.ts'
-import { type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
+import { comparable, type ReadMessage, readRun, run, viewer } from '../../../test/ag-ui-reader.ts'
 import type { DialectStream } from '../../stream/dialects/dialect.ts'
 import { agUiMessages } from './ag-ui-message.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
 import type { AgUiChunk } from './sent-messages.ts'
-
-const child: TaskId = '0198c0de-0000-7000-8000-00000000000c'
-const waitId = '0198c0de-0000-7000-8000-00000000000d'
-const run: AgUiRun = {
-  ...{ task, threadId: 't', runId: 'r', turnNumber: 1, known: new Set<string>(), answered: new Set<string>(), input: null, isBack: false },
-  earlier: async () => [],
-}
-const viewer: AgUiRun = { ...run, runId: null, turnNumber: null, known: null }
 
 type Family = { parent: Entry[]; own: Entry[]; order: boolean[]; gap: number }
 type Frame = { id: Cursor | null; chunk: AgUiChunk }
@@ -31,7 +24,7 @@ const families: fc.Arbitrary<Family> = fc
     gap: fc.nat(20),
   })
   .map(({ parent, own, order, places, gap }) => ({
-    ...{ parent: withChild(parent, own, places), order, gap },
+    ...{ parent: withChild(parent, statusIn(own), places), order, gap },
     own: own.map(({ cursor, event }) => ({ cursor, event: { ...event, task: child } })),
   }))
 
@@ -137,30 +130,10 @@ async function play(family: Family, wanted: AgUiRun, place: number, { isJoined =
   }
 }
 
-function withChild(parent: Entry[], own: Entry[], [first, second]: [number, number]): Entry[] {
-  const events = parent.map(({ event }) => event)
-  const [from, to] = [first % (events.length - 2), second % (events.length - 2)].sort((a, b) => a - b)
-  const ended = own.at(-1)?.event
-  if (from === undefined || to === undefined || ended?.type !== 'turn.finished') throw new Error('The child does not end')
-  const { status } = ended
-  const at = new Date(1).toISOString()
-  const ids = { task, turn: 1, attempt: 0, at: 1 }
-  const wait: Wait = {
-    ...{ id: waitId, task, turn: 1, agent: 'a', name: 'scout', kind: 'task', title: '', actions: [], metadata: {}, child },
-    ...{ status: 'open', createdAt: at, expiresAt: at },
-  }
-  const before: Event[] = [
-    { type: 'child.started', ...ids, child, name: 'scout' },
-    { type: 'turn.waiting', ...ids, wait },
-  ]
-  const after: Event[] = [
-    { type: 'turn.resumed', ...ids, wait: waitId, status: 'answered', answer: { action: 'accept', content: { status }, at } },
-    { type: 'child.finished', ...ids, child, status },
-  ]
-  const all = [...events.slice(0, from + 2), ...before, ...events.slice(from + 2, to + 2), ...after, ...events.slice(to + 2)]
-  // Behind the end of the turn there is nothing of it.
-  const sorted = [...all.filter(({ type }) => type !== 'turn.finished'), ...all.filter(({ type }) => type === 'turn.finished')]
-  return sorted.map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+function statusIn(log: Entry[]): OutcomeStatus {
+  const end = log.at(-1)?.event
+  if (end?.type !== 'turn.finished') throw new Error('The child does not end')
+  return end.status
 }
 
 function stored({ parent, own }: Pick<Family, 'parent' | 'own'>): ReadMessage[] {
@@ -171,11 +144,4 @@ function stored({ parent, own }: Pick<Family, 'parent' | 'own'>): ReadMessage[] 
 /** In their order. Progress is not stored. */
 function ofChild(messages: readonly ReadMessage[]): ReadMessage[] {
   return messages.filter(({ subagentRunId, activityType }) => subagentRunId === child && activityType !== 'tool-progress')
-}
-
-/** The order is that in which the reader got the messages. Progress is not stored. */
-function comparable(messages: readonly ReadMessage[]): ReadMessage[] {
-  return messages
-    .filter(({ id, activityType }) => activityType !== 'tool-progress' && id !== `${task}:none`)
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
 }

@@ -72,7 +72,8 @@ export function createAiSdkStream({ task, turnNumber, past, isContinued = false 
     if (event.type === 'end') return end({ status: hasEnded(event.status) ? event.status : 'completed' })
     const changes = narrator.take(cursor, event)
     if (event.type === 'snapshot') return begin(event)
-    if (changes.length === 0) return []
+    // The SDK has no word for these.
+    if (changes.every(({ type }) => type === 'child' || type === 'state')) return []
     const first = hasStarted ? [] : start()
     hasStarted = true
     const sent = changes.flatMap(chunksOf)
@@ -94,6 +95,8 @@ export function createAiSdkStream({ task, turnNumber, past, isContinued = false 
     if ('message' in change && change.message.author === 'user') return []
     switch (change.type) {
       case 'started':
+      case 'child':
+      case 'state':
         return []
       case 'reset':
         return change.dropped.some(isShown) ? resent() : []

@@ -116,6 +116,8 @@ class ResponseStream implements DialectStream<ResponseChunk> {
       case 'asked':
       case 'answered':
       case 'custom':
+      case 'child':
+      case 'state':
       case 'ended':
         return []
       default:

@@ -1,10 +1,10 @@
 /** Laws of the narrator: wherever a reader joins, resumes or misses events, the changes lead it to what is stored. */
-import { DeltaAccumulator, type Event, formatCursor, type Message, messagesOf, noState, type State, type Wait } from '@rivulet/protocol'
+import { DeltaAccumulator, type Message, messagesOf, noState, type State, type Wait } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { askingLog } from '../../../test/support/logs/asking-log.ts'
 import { withChild } from '../../../test/support/logs/child-log.ts'
-import { cursorOf, type Entry, snapshotOf, stateOf, take, task } from '../../../test/support/logs/log-entries.ts'
+import { cursorOf, type Entry, logOf, snapshotOf, stateOf, take, task } from '../../../test/support/logs/log-entries.ts'
 import { type Change, Narrator } from './narrator.ts'
 
 const logs = fc.tuple(askingLog, fc.nat(30), fc.nat(30)).map(([log, ...places]) => withChild(log, 'completed', places))
@@ -86,10 +86,6 @@ test('a queued turn that is discarded ends at once', () => {
   )
   expect(changes.map(({ type }) => type)).toEqual(['started', 'ended'])
 })
-
-function logOf(events: readonly Event[]): Entry[] {
-  return events.map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
-}
 
 function newNarrator(): Narrator {
   return new Narrator({ turnNumber: 1 })

@@ -164,7 +164,7 @@ export class Narrator {
     this.#shown = now
     const isStarted =
       !before || now.attempt > before.attempt || (before.status === 'queued' && now.status !== 'queued' && !hasEnded(now.status))
-    const isEnded = isOver(now) && !(before && isOver(before))
+    const isEnded = hasEnded(now.status) && !(before && hasEnded(before.status))
     return [
       ...(isStarted ? [{ type: 'started' as const, turn: now }] : []),
       ...(messages ? messageChanges(messages, this.messages, this.#state.messagesFrom) : []),
@@ -179,18 +179,16 @@ export class Narrator {
   }
 
   #turnOf(wanted: number | null): FoldedTurn | undefined {
-    return this.#state.turns.find(({ number }) => number === wanted)
+    const turn = this.#state.turns.find(({ number }) => number === wanted)
+    // A turn that is discarded after an attempt of it has begun still gets the ends of its messages, and its `turn.finished`.
+    const isEnding = turn?.status === 'discarded' && turn.attempt > 0 && turn.finishedAt === undefined
+    return isEnding ? { ...turn, status: 'running' } : turn
   }
 
   /** A turn may be joined by a later one that this reader is for. */
   #isKept(turnNumber: number): boolean {
     return this.#options.followsJoins || this.#number === null || turnNumber === this.#number
   }
-}
-
-/** A turn that is discarded after an attempt of it has begun still gets the ends of its messages, and its `turn.finished`. */
-function isOver({ status, attempt, finishedAt }: FoldedTurn): boolean {
-  return status === 'discarded' ? attempt === 0 || finishedAt !== undefined : hasEnded(status)
 }
 
 function latestTurn(turns: readonly FoldedTurn[]): number | null {

@@ -1,7 +1,7 @@
 /** Random logs of a turn that asks its caller for something, and goes on when it is answered. */
-import { type Event, formatCursor, nextIndexOf, type Wait } from '@rivulet/protocol'
+import { type Event, nextIndexOf, type Wait } from '@rivulet/protocol'
 import fc from 'fast-check'
-import { type Entry, stateOf, task } from './log-entries.ts'
+import { type Entry, logOf, stateOf, task } from './log-entries.ts'
 import { randomLog } from './random-log.ts'
 
 /** At which event of the last attempt something is asked, by how many questions at once, and how many events later it is answered. */
@@ -29,9 +29,7 @@ function withQuestions(log: Entry[], asked: { place: number; together: number; l
     const back = Math.min(place + later, places[nth + 1] ?? end, end)
     for (const { id } of waits) add(back, { type: 'turn.resumed', ...common, wait: id, status: 'answered' })
   }
-  return events
-    .flatMap((event, place) => [...(inserted.get(place) ?? []), event])
-    .map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+  return logOf(events.flatMap((event, place) => [...(inserted.get(place) ?? []), event]))
 }
 
 function waitOf(nth: number, place: number, index: number): Wait {

@@ -1,6 +1,6 @@
 /** The log of a turn that has a child, waits for it, and keeps in the state of its task how far that is. */
-import { type Event, formatCursor, type OutcomeStatus, type TaskId, type Wait } from '@rivulet/protocol'
-import { type Entry, task } from './log-entries.ts'
+import type { Event, OutcomeStatus, TaskId, Wait } from '@rivulet/protocol'
+import { type Entry, logOf, task } from './log-entries.ts'
 
 export const child: TaskId = '0198c0de-0000-7000-8000-00000000000c'
 
@@ -28,5 +28,5 @@ export function withChild(log: readonly Entry[], status: OutcomeStatus, places: 
   const all = [...events.slice(0, from + 2), ...before, ...events.slice(from + 2, to + 2), ...after, ...events.slice(to + 2)]
   // Behind the end of the turn there is nothing of it.
   const sorted = [...all.filter(({ type }) => type !== 'turn.finished'), ...all.filter(({ type }) => type === 'turn.finished')]
-  return sorted.map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+  return logOf(sorted)
 }

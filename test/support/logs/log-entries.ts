@@ -1,11 +1,26 @@
 /** The log of one task as a list of entries: its fold, its snapshots, and what a narrator or a dialect makes of it. */
-import { applyEvent, type Cursor, type Event, emptyState, messagesOf, noState, type Snapshot, type TaskState } from '@rivulet/protocol'
+import {
+  applyEvent,
+  type Cursor,
+  type Event,
+  emptyState,
+  formatCursor,
+  messagesOf,
+  noState,
+  type Snapshot,
+  type TaskState,
+} from '@rivulet/protocol'
 
 export const task = '0198c0de-0000-7000-8000-000000000001'
 
 export type Entry = { cursor: Cursor; event: Event }
 
 type Taker<Chunk> = { take(cursor: Cursor, event: Event): Chunk[] }
+
+/** @param first how many entries come before these */
+export function logOf(events: readonly Event[], first = 0): Entry[] {
+  return events.map((event, place) => ({ cursor: formatCursor(1, first + place + 1), event }))
+}
 
 export function stateOf(log: readonly Entry[]): TaskState {
   return log.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState)

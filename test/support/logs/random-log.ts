@@ -6,7 +6,6 @@ import {
   delta,
   done,
   type Event,
-  formatCursor,
   full,
   media,
   type OutcomeStatus,
@@ -18,7 +17,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import fc from 'fast-check'
-import { type Entry, task } from './log-entries.ts'
+import { type Entry, logOf, task } from './log-entries.ts'
 
 const choice = fc.record({ kind: fc.nat(15), place: fc.nat(5), words: fc.constantFrom('a', 'b', 'ab', 'abc', ' ') })
 const ends = { completed: 'complete', canceled: 'aborted', failed: 'failed' } as const
@@ -39,7 +38,7 @@ export const randomLog: fc.Arbitrary<Entry[]> = fc
     })
     const end: Event = { type: 'turn.finished', ...ids, attempt: attempts.length, status, stopReason: 'stop' }
     const queued: Event = { type: 'turn.queued', ...ids, attempt: 0 }
-    return [queued, ...events, end].map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+    return logOf([queued, ...events, end])
   })
 
 function updateOf(kind: number, place: number, words: string, messages: { index: number; status: string; content: Content }[]): Update {

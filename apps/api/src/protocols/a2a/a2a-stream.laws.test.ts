@@ -2,7 +2,7 @@
 import { type Content, data, messagesOf, text } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
+import { cursorOf, type Entry, logOf, replay, snapshotOf, stateOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
 import { randomLog } from '../../../../../test/support/logs/random-log.ts'
 import { legacyChunk } from './a2a-legacy.ts'
 import { type A2aChunk, openA2aStream } from './a2a-stream.ts'
@@ -59,16 +59,41 @@ test('resumed at any event, the reader gets the task as it was there, and the re
 
 test('an artifact that is replaced in a gap by data that streams is closed only when the data is whole', async () => {
   const ids = { task, turn: 1, at: 1, attempt: 1 }
-  const logWith = (content: Content): Entry[] => [
-    { cursor: '1-1', event: { type: 'turn.started', ...ids, firstIndex: 0 } },
-    { cursor: '1-2', event: { type: 'message.started', ...ids, index: 0, author: 'agent', content } },
-  ]
+  const logWith = (content: Content): Entry[] =>
+    logOf([
+      { type: 'turn.started', ...ids, firstIndex: 0 },
+      { type: 'message.started', ...ids, index: 0, author: 'agent', content },
+    ])
   const stream = await openA2aStream(run, undefined)
   const before = take(stream, logWith(text('a')))
   const gap = stream.take('1-3', snapshotOf(logWith(data()), 'gap'))
   const rest = take(stream, [{ cursor: '1-4', event: { type: 'message.finished', ...ids, index: 0, status: 'complete' } }])
   const updates = [...before, ...gap, ...rest].flatMap(chunk => ('artifactUpdate' in chunk ? [chunk.artifactUpdate] : []))
   expect(updates.map(({ lastChunk }) => lastChunk)).toEqual([false, false, true])
+})
+
+test.each(['caught_up', 'snapshot'] as const)('a running turn that is discarded ends with its last words, also behind a %s', async type => {
+  const ids = { task, turn: 1, at: 1, attempt: 1 }
+  const log = logOf([
+    { type: 'turn.started', ...ids, firstIndex: 0 },
+    { type: 'message.started', ...ids, index: 0, author: 'agent', content: text('a') },
+    { type: 'turn.discarded', ...ids, turn: 2, attempt: 0, from: 1 },
+  ])
+  const stream = await openA2aStream(run, type === 'caught_up' ? replay(log) : undefined)
+  const first = stream.take('1-3', type === 'caught_up' ? { type, task } : snapshotOf(log, 'join'))
+  const rest = logOf(
+    [
+      { type: 'message.delta', ...ids, index: 0, delta: { type: 'text', text: 'b' }, offset: 1 },
+      { type: 'message.finished', ...ids, index: 0, status: 'aborted' },
+      { type: 'turn.finished', ...ids, status: 'canceled', stopReason: 'aborted' },
+    ],
+    3,
+  )
+  const chunks = [...first, ...take(stream, rest)]
+  expect(fold(chunks)).toEqual({ 0: [{ text: 'ab' }] })
+  expect(chunks.at(-1)).toMatchObject({ statusUpdate: { status: { state: 'TASK_STATE_CANCELED' } } })
+  expect(chunks[0]).toMatchObject({ task: { status: { state: 'TASK_STATE_WORKING' } } })
+  expect(chunks.filter(isTerminal)).toHaveLength(1)
 })
 
 function isTerminal(chunk: A2aChunk): boolean {

@@ -1,7 +1,7 @@
 /** Runs of AG-UI beyond one turn: an input that joins the turn that runs, one that waits behind it, and a question. */
-import { type Event, formatCursor, type Message, text, type Wait } from '@rivulet/protocol'
+import { type Event, type Message, text, type Wait } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { type Entry, replay, snapshotOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
+import { logOf, replay, snapshotOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
 import { run as firstRun, type ReadMessage, readRun } from '../../../test/ag-ui-reader.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
 
@@ -96,7 +96,7 @@ test('a question to a person ends the run once all that were asked together are 
 })
 
 async function follow(rest: readonly Event[], wanted = run) {
-  const log = [...running, ...rest].map((event, place): Entry => ({ cursor: formatCursor(1, place + 1), event }))
+  const log = logOf([...running, ...rest])
   const past = log.slice(0, running.length)
   const stream = await openAgUiStream(wanted, undefined)
   const chunks = [...stream.take(past.at(-1)?.cursor ?? '0-0', snapshotOf(past, 'join')), ...take(stream, log.slice(past.length))]
@@ -126,7 +126,7 @@ test('children are subagents, once in each run, and those that go on are suspend
     { type: 'child.started', ...first, child: three, name: 'clerk' },
     ended,
   ]
-  const log = [...beginning, ...rest].map((event, place): Entry => ({ cursor: formatCursor(1, place + 1), event }))
+  const log = logOf([...beginning, ...rest])
   const started = (child: string, name: string) => ({ type: 'SUBAGENT_STARTED', subagentRunId: child, name })
   const all = [
     started(one, 'scout'),

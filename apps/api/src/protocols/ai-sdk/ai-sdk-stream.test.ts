@@ -20,7 +20,7 @@ import {
 } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
-import { type Entry, snapshotOf, task } from '../../../../../test/support/logs/log-entries.ts'
+import { type Entry, logOf, snapshotOf, task } from '../../../../../test/support/logs/log-entries.ts'
 import { pastOf, readChunks } from '../../../test/ui-reader.ts'
 import { createAiSdkStream, type Past } from './ai-sdk-stream.ts'
 
@@ -189,7 +189,7 @@ describe('which turn', () => {
     const [queued, ...second] = turnOf([full(0, 'two')], { epoch: 2, turn: 2, firstIndex: 1 })
     const first = turnOf([delta(0, 'one')])
     const events = [...first.slice(0, 3), queued, ...first.slice(3), ...second].flatMap(entry => entry?.event ?? [])
-    const log = events.map((event, place): Entry => ({ cursor: formatCursor(1, place + 1), event }))
+    const log = logOf(events)
     const place = log.findIndex(({ event }) => event.type === 'turn.finished') + 1
     const next = framesOf(log.slice(place), { past: pastOf(log.slice(0, place)) }).map(({ chunk }) => chunk)
     expect(next.filter(({ type }) => type === 'start')).toMatchObject([{ messageId: `${task}:2` }])

@@ -1,6 +1,6 @@
-import { type Event, formatCursor, toolRequest } from '@rivulet/protocol'
+import { type Event, toolRequest } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { take, task } from '../../../../../test/support/logs/log-entries.ts'
+import { logOf, take, task } from '../../../../../test/support/logs/log-entries.ts'
 import { mcpCall } from './mcp-call.ts'
 
 test('a call that joins a running turn gets progress for the steps that follow, and not for those before', async () => {
@@ -17,10 +17,7 @@ test('a call that joins a running turn gets progress for the steps that follow, 
     { type: 'message.started', ...ids, index: 1, author: 'agent', content: toolRequest('b', 'second') },
     { type: 'message.finished', ...ids, index: 1, status: 'complete' },
   ]
-  const notices = take(
-    stream,
-    events.map((event, place) => ({ cursor: formatCursor(1, place + 1), event })),
-  )
+  const notices = take(stream, logOf(events))
   expect(notices).toEqual([
     { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 'p', progress: 1, message: 'Calls second' } },
   ])

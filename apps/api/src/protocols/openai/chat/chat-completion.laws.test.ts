@@ -1,9 +1,9 @@
 /** Laws of chat completions: whatever an agent emits, the chunks are the text that is stored, or end with an error. */
-import { type Event, formatCursor, messagesOf, type Turn } from '@rivulet/protocol'
+import { type Event, messagesOf, type Turn } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { askingLog } from '../../../../../../test/support/logs/asking-log.ts'
-import { cursorOf, type Entry, snapshotOf, stateOf, take, task } from '../../../../../../test/support/logs/log-entries.ts'
+import { cursorOf, type Entry, logOf, snapshotOf, stateOf, take, task } from '../../../../../../test/support/logs/log-entries.ts'
 import { randomLog } from '../../../../../../test/support/logs/random-log.ts'
 import { headOf } from '../responses/response-object.ts'
 import { segmentAfter, segmentOf } from '../responses/segment.ts'
@@ -58,7 +58,7 @@ test('a turn whose second attempt died before its `turn.started` ends with its o
     { type: 'message.started', ...ids, attempt: 1, index: 0, author: 'agent', content },
     { type: 'turn.finished', ...ids, attempt: 2, status: 'failed', stopReason: 'error', error },
   ]
-  const read = readChunks(await listen(events.map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))))
+  const read = readChunks(await listen(logOf(events)))
   expect(read).toMatchObject({ text: 'a', error: { message: 'The worker was lost' } })
 })
 

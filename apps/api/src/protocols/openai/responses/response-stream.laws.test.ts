@@ -1,8 +1,8 @@
 /** Laws of the dialect of OpenAI's Responses: whatever an agent emits, and wherever a client joins, resumes or misses events. */
-import { compareCursors, type Event, formatCursor, type Message, messagesOf, origin, type Turn } from '@rivulet/protocol'
+import { compareCursors, type Event, type Message, messagesOf, origin, type Turn } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../../../test/support/logs/log-entries.ts'
+import { cursorOf, type Entry, logOf, replay, snapshotOf, stateOf, take, task } from '../../../../../../test/support/logs/log-entries.ts'
 import { randomLog } from '../../../../../../test/support/logs/random-log.ts'
 import { readResponse } from '../../../../test/openai-reader.ts'
 import { outputOf } from './output-item.ts'
@@ -72,10 +72,7 @@ test('with hidesRetries, the items of an attempt whose log is opened anew come a
   }
   const grown: Event = { type: 'message.delta', ...ids, index: 0, offset: 1, delta: { type: 'text', text: 'b' } }
   const events: Event[] = [{ type: 'turn.queued', ...ids, attempt: 0 }, started, opened, started, opened, grown]
-  const chunks = await listen(
-    events.map((event, place) => ({ cursor: formatCursor(1, place + 1), event })),
-    true,
-  )
+  const chunks = await listen(logOf(events), true)
   expect(chunks.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : []))).toEqual(['a', 'b'])
 })
 
@@ -180,7 +177,7 @@ function repeated(log: Entry[]): Entry[] {
   if (!queued || !end) throw new Error('There is no turn')
   const again = [...attempt, end].map(event => ({ ...event, attempt: 2 }) as Event)
   const first = attempt.slice(0, 1 + Math.floor(attempt.length / 2)).map(event => ({ ...event, attempt: 1 }) as Event)
-  return [queued, ...first, ...again].map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+  return logOf([queued, ...first, ...again])
 }
 
 type AnyItem = { id: string; type: string; status: string; content?: { text: string }[] }

@@ -120,7 +120,7 @@ const ofTasks: Record<string, AimedCall> = {
   'POST /v1/tasks/{id}/tokens': quiet(ofAsking('/tokens', { can: 'read' })),
   'DELETE /v1/tasks/{id}/tokens': quiet(ofAsking('/tokens')),
   'PATCH /v1/tasks/{id}': shown(ofAsking('', { metadata: { more: 1 } })),
-  'PATCH /v1/tasks/{id} its name': shown(ofAsking('', { name: 'taken' })),
+  'PATCH /v1/tasks/{id} its name': shown(owned => ofAsking('', { name: randomUUID() })(owned)),
   'PUT /v1/tasks/{id}/state': quiet(async owned => ({ ...(await ofEnded('/state', { value: 1 })(owned)), headers: { 'if-match': '*' } }), {
     ofEnded: true,
   }),

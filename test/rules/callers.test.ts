@@ -4,6 +4,7 @@
  * caller names by `lockTask`, which takes the principal.
  */
 import { expect, test } from 'vitest'
+import { aimedCalls } from '../support/calls/aimed-calls.ts'
 import { filesUnder, readText } from './repository.ts'
 
 /** These use the whole tenant's database: for a transaction, which they open, and for responses under an Idempotency-Key, which are the caller's own. */
@@ -58,4 +59,14 @@ test('each method of A2A and of MCP is aimed at what another caller owns', () =>
   ].flatMap(([route = '', path = '']) => Array.from(readText(path).matchAll(/case '([^']+)':/g), ([, method]) => `'${route} ${method}'`))
   expect(methods.length).toBeGreaterThan(15)
   expect(methods.filter(name => !aimed.includes(name))).toEqual([])
+})
+
+test.each([
+  ['POST /a2a/{agent}', 'apps/api/src/protocols/a2a/a2a-rpc.ts'],
+  ['POST /mcp', 'apps/api/src/protocols/mcp/mcp.ts'],
+])('each method of %s is aimed at what another caller owns', (route, file) => {
+  const methods = Array.from(readText(file).matchAll(/case '([^']+)':|rpc\.method !== '([^']+)'/g), ([, name, other]) => name ?? other)
+  const aimed = Object.keys(aimedCalls).flatMap(name => (name.startsWith(`${route} `) ? [name.slice(route.length + 1).split(' ')[0]] : []))
+  expect(methods.length).toBeGreaterThan(8)
+  expect(methods.filter(method => !aimed.includes(method))).toEqual([])
 })

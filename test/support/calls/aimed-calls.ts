@@ -395,6 +395,14 @@ const ofMcp: Record<string, AimedCall> = {
     shows: false,
   },
   'POST /mcp tasks/cancel': { ...toMcp('tasks/cancel', ({ turn }) => ({ taskId: turn })), shows: false },
+  'POST /mcp notifications/cancelled': quiet(
+    async owned => ({
+      path: '/mcp',
+      body: { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
+      headers: { 'mcp-session-id': await owned.mcpSession() },
+    }),
+    reads,
+  ),
   'POST /mcp subscriptions/listen': toMcp('subscriptions/listen', ({ turn }) => ({ notifications: { taskIds: [turn] } })),
 }
 

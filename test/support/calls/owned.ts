@@ -97,6 +97,20 @@ export class Owned {
     })
   }
 
+  /** A call of MCP in a session of its client, whose turn asks for an approval. The client may cancel it by the session and the id, which is 1. */
+  async mcpSession(): Promise<string> {
+    const { session } = await this.#once('mcp call', async () => {
+      const [session, name] = [randomUUID(), `${mark}-${randomUUID()}`]
+      const params = { steps: [{ ask: { name: 'go', title: mark, holdMs: 0 } }] }
+      const call = { name: 'scripted', arguments: { message: mark, task: name, params } }
+      const headers = { 'mcp-session-id': session, 'mcp-protocol-version': '2025-11-25' }
+      await this.#call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call }, headers)
+      const { data } = await this.#call<{ data: { id: string }[] }>('GET', `/v1/tasks?name=${name}`)
+      return { session, task: data[0]?.id }
+    })
+    return session
+  }
+
   /** Settings of two agents, and an entry of the audit log. Returns the agent that is the owner's tenant's alone, which has no worker. */
   settings(): Promise<string> {
     return this.#once('settings', async () => {

@@ -8,7 +8,9 @@ import { lockHeldTurn } from '../../../store/turns/held-turn.ts'
 import type { Services } from '../../services.ts'
 import type { Call, HeldTurns } from './held-turns.ts'
 
-export function createStoreCalls({ db, databaseFor, config, metrics }: Services, { requireHeldTask }: HeldTurns) {
+type ValueCall = Exclude<StoreCall, { action: 'list' }>
+
+export function createStoreCalls({ db, databaseFor, listsFor, config, metrics }: Services, { requireHeldTask }: HeldTurns) {
   const { limits, maxStoreBytes: maxBytes } = config
   return useStore
 
@@ -20,10 +22,11 @@ export function createStoreCalls({ db, databaseFor, config, metrics }: Services,
     if (!storeScopeSchema.safeParse(scope).success)
       throw new RivuletError('validation_failed', 'The concurrencyKey of this task is too long to name a customer of the store')
     const own = { tenant, scope }
+    if (call.action === 'list') return listsFor(tenant).transaction(tx => listValues(tx, own, call, limits.pageBytes))
     return databaseFor(tenant).transaction(async tx => {
       const result = await useScope(tx, own, call)
       // Last, because a heartbeat does not renew the lease of a turn that is locked, and a change may wait for others of its scope.
-      if (!isRead(call) && !(await lockHeldTurn(tx, turnId, claimId))) {
+      if (call.action !== 'get' && !(await lockHeldTurn(tx, turnId, claimId))) {
         metrics.fenced.inc({ write: 'store' })
         throw taskNotFound()
       }
@@ -31,8 +34,7 @@ export function createStoreCalls({ db, databaseFor, config, metrics }: Services,
     })
   }
 
-  async function useScope(tx: Transaction, own: { tenant: Tenant; scope: string }, call: StoreCall): Promise<StoreCallResult> {
-    if (call.action === 'list') return listValues(tx, own, call, limits.pageBytes)
+  async function useScope(tx: Transaction, own: { tenant: Tenant; scope: string }, call: ValueCall): Promise<StoreCallResult> {
     const place = { ...own, key: call.key }
     switch (call.action) {
       case 'get':
@@ -48,10 +50,6 @@ export function createStoreCalls({ db, databaseFor, config, metrics }: Services,
       default:
         throw call satisfies never
     }
-  }
-
-  function isRead({ action }: StoreCall): boolean {
-    return action === 'get' || action === 'list'
   }
 
   function termsOf({ version, change = null }: { version?: number | undefined; change?: string | null | undefined }) {

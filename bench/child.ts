@@ -19,7 +19,7 @@ export type Child = {
   stop(signal?: NodeJS.Signals): Promise<void>
 }
 
-export type ChildOptions = {
+type ChildOptions = {
   args?: string[]
   /** Default: those of this process. */
   execArgv?: string[]

@@ -14,7 +14,7 @@ export type Program = 'api' | 'worker'
 
 export const entries: Record<Program, string> = { api: 'apps/api/src/main.ts', worker: 'apps/agents/src/main.ts' }
 
-export type BundleOptions = {
+type BundleOptions = {
   /** The tree whose sources are bundled. */
   root: string
   /** The folder that gets a folder for each program, with `main.mjs` and its source map. */

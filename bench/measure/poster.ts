@@ -1,7 +1,7 @@
 /** POSTs of JSON, so many at a time, on connections that are kept. */
 import { Agent, request } from 'node:http'
 
-export type Poster = {
+type Poster = {
   /** Resolves with the response body. */
   post<Body>(path: string, body: unknown): Promise<Body>
   close(): void

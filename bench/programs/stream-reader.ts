@@ -2,7 +2,7 @@
  * Reads one HTTP response with an event stream from a raw socket: head, chunks, frames. Cheap, because thousands of readers share a core with
  * the measured processes. Strict: any other response throws.
  */
-export type StreamReader = {
+type StreamReader = {
   /** Takes bytes from the socket. `onText` receives whole frames, `\n\n` included. */
   feed(bytes: Buffer): void
   hasHead(): boolean

@@ -13,7 +13,7 @@ const programs = { API: ofApi, worker: ofWorker, CLI: ofCommandLine }
 
 type Program = keyof typeof programs
 
-export type Variable = {
+type Variable = {
   name: string
   readBy: Program[]
   meaning: string

@@ -23,7 +23,7 @@ import { type History, readClients, readWorkers, type Stored } from './checker/h
 import { type Crowd, createCrowd } from './crowd.ts'
 
 /** Several servers that act as one Redis, with a URL for each program, and the variables that both need to reach it. */
-export type FaultyRedis = { urls: Record<Program, string>; env: Record<string, string>; client(): Promise<Redis>; close(): Promise<void> }
+type FaultyRedis = { urls: Record<Program, string>; env: Record<string, string>; client(): Promise<Redis>; close(): Promise<void> }
 
 export type BenchOptions = {
   /** Default 2. */

@@ -8,7 +8,7 @@ import type { Change } from './armed-tree.ts'
 import type { Bench } from './bench.ts'
 import { hasHeard, paramsOf, type Story } from './checker/story.ts'
 
-export type Mutation = {
+type Mutation = {
   name: string
   changes: Change[]
   /** How many it takes. Default 1. */

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { inject } from 'vitest'
 import type { Environment } from '../support/process/typed-commands.ts'
 
-export type CollectedSpan = { name: string; traceId: string; spanId: string; parentSpanId?: string }
+type CollectedSpan = { name: string; traceId: string; spanId: string; parentSpanId?: string }
 
 export type SpanCollector = {
   spans: CollectedSpan[]

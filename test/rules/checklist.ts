@@ -2,9 +2,9 @@
 import { posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 
-export type MappedTest = { path: string; title: string }
+type MappedTest = { path: string; title: string }
 
-export type ChecklistLine = { item: string; tests: MappedTest[]; whyNot: string | null }
+type ChecklistLine = { item: string; tests: MappedTest[]; whyNot: string | null }
 
 export type Checklist = {
   /** Every item that there is. */

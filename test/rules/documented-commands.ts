@@ -15,7 +15,7 @@ export interface Proof {
   runBy: string
 }
 
-export interface DocumentedCommand {
+interface DocumentedCommand {
   document: string
   command: string
 }

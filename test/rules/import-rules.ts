@@ -75,7 +75,7 @@ export const apiSource = 'apps/api/src'
  * The files beside the rooms, and what they may import: rooms, and each other. Every room may import `config.ts`, so a room that it imports is a part
  * of every room; the others connect the rooms, and no room may import them.
  */
-export const besideRooms: Record<string, string[]> = {
+const besideRooms: Record<string, string[]> = {
   'config.ts': ['prices'],
   'api.ts': ['config.ts', ...Object.keys(rooms)],
   'main.ts': ['api.ts', 'config.ts', 'telemetry', 'store'],

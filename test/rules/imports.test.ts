@@ -1,14 +1,25 @@
 /** The table of imports holds. Each rule first goes red on made-up sources; then the repository itself is clean. */
 import { describe, expect, test } from 'vitest'
 import { type Tree, unusedArrowsIn, violationsIn, type Workspace } from './import-rules.ts'
-import { readTree } from './repository.ts'
-import { factsOf } from './source-facts.ts'
+import { isPublic, readTree } from './repository.ts'
+import { factsOf, type Source } from './source-facts.ts'
 
 const repository = readTree()
 
 test('this repository keeps its import rules', () => {
   expect(repository.sources.length).toBeGreaterThan(0)
   expect(violationsIn(repository)).toEqual([])
+})
+
+test('another file names each export, unless users of a package can import it', () => {
+  expect(
+    unusedExportsIn(
+      repository.sources.filter(({ path }) => !isPublic(path)),
+      repository.sources,
+    ),
+  ).toEqual([])
+  const lonely = { path: 'apps/api/src/a.ts', text: 'export const lonely = 1\nexport const shared = 2' }
+  expect(unusedExportsIn([lonely], [lonely, { path: 'apps/api/src/b.ts', text: 'shared()' }])).toEqual(['apps/api/src/a.ts exports lonely'])
 })
 
 describe('the rooms of the API', () => {
@@ -300,6 +311,17 @@ describe('declared dependencies', () => {
 test('a file that does not parse is an error, not a clean file', () => {
   expect(() => violationsOf({ 'packages/broker/src/a.ts': 'import {' })).toThrow('packages/broker/src/a.ts')
 })
+
+/** By the words of each file, which finds fewer than a compiler does, and takes a second for all of them. */
+function unusedExportsIn(sources: readonly Source[], all: readonly Source[]): string[] {
+  const filesWith = new Map<string, number>()
+  for (const { text } of all) for (const word of new Set(text.match(/[\w$]+/g))) filesWith.set(word, (filesWith.get(word) ?? 0) + 1)
+  return sources.flatMap(({ path, text }) =>
+    Array.from(text.matchAll(/^export (?:async )?(?:const|function\*?|class|type|interface) (\w+)/gm), ([, name = '']) => name)
+      .filter(name => filesWith.get(name) === 1)
+      .map(name => `${path} exports ${name}`),
+  )
+}
 
 function violationsOf(files: Record<string, string>): string[] {
   return violationsIn(made(files))

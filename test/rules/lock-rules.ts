@@ -19,7 +19,7 @@ export interface LockEntry extends Declarations {
 }
 
 /** The fields that a package.json and its entry in the lock share. */
-export interface Declarations {
+interface Declarations {
   workspaces?: string[]
   dependencies?: Record<string, string>
   devDependencies?: Record<string, string>

@@ -6,6 +6,8 @@ import type { Source } from './source-facts.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
+const entryFiles = new Set(workspaceFolders().flatMap(entryFilesOf))
+
 export interface Manifest {
   name: string
   workspaces?: string[]
@@ -53,6 +55,16 @@ export function readText(path: string): string {
 
 export function readJson<T>(path: string): T {
   return JSON.parse(readText(path))
+}
+
+/** Whether users import from this file: an entry of a package, a folder that an entry exports whole, or an example. */
+export function isPublic(path: string): boolean {
+  return /^(packages\/(contract|protocol)\/src|test\/(sdks|packages)|examples)\//.test(path) || entryFiles.has(path)
+}
+
+function entryFilesOf(folder: string): string[] {
+  const { exports = {} } = readJson<Manifest>(`${folder}/package.json`)
+  return Array.from(JSON.stringify(exports).matchAll(/"\.\/([^"]+\.tsx?)"/g), ([, file]) => `${folder}/${file}`)
 }
 
 function readWorkspace(folder: string): Workspace {

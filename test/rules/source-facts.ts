@@ -12,7 +12,7 @@ export interface Source {
   text: string
 }
 
-export interface SourceFacts {
+interface SourceFacts {
   /** The specifiers of its imports, type-only and dynamic ones included. */
   imports: string[]
   readsEnvironment: boolean

@@ -36,7 +36,7 @@ export const spinner = agent('spinner', async turn => {
   await think()
 })
 
-export const matcher = agent('matcher', async turn => {
+const matcher = agent('matcher', async turn => {
   await turn.send('before')
   await rest(20)
   if (turn.attempt === 1) /(a+)+b/.test('a'.repeat(200))
@@ -50,7 +50,7 @@ export const caller = agent('caller', async turn => {
   }, 20))
 })
 
-export const hasher = agent('hasher', async turn => {
+const hasher = agent('hasher', async turn => {
   await turn.send('before')
   await rest(20)
   if (turn.attempt === 1) pbkdf2Sync('a', 'b', 2 ** 31 - 1, 32, 'sha256')

@@ -24,7 +24,7 @@ export function cliArguments(args: readonly string[]): string[] {
 
 export type CliResult = { code: number | null; stdout: string; stderr: string }
 
-export type CliOptions = { env?: Record<string, string>; cwd?: string; input?: string }
+type CliOptions = { env?: Record<string, string>; cwd?: string; input?: string }
 
 export function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   const needsProcess = starters.has(args[0] ?? '') || options.cwd !== undefined

@@ -91,7 +91,7 @@ export type Api = {
   close(): Promise<void>
 }
 
-export type ApiOptions = { tracer?: Tracer }
+type ApiOptions = { tracer?: Tracer }
 
 export async function startApi(config: Config, logger: FastifyBaseLogger, { tracer = plainTracer }: ApiOptions = {}): Promise<Api> {
   const { limits } = config

@@ -18,7 +18,7 @@ import type { Metrics } from '../src/telemetry/metrics.ts'
 
 export type Disturbance = { isLossy: boolean }
 
-export type Played = { viewers: { journal: Journal; isDone: boolean }[]; messages: Message[] }
+type Played = { viewers: { journal: Journal; isDone: boolean }[]; messages: Message[] }
 
 /** Plays one life of a task under one schedule, before two API processes. */
 export async function playTask(metrics: Metrics, seed: number, { isLossy }: Disturbance): Promise<Played> {

@@ -12,7 +12,7 @@ export type ProviderResponse = {
   ending?: 'end' | 'hang up' | 'stay open'
 }
 
-export type ProviderServer = {
+type ProviderServer = {
   url: string
   /** The requests so far, parsed. */
   requests: { path: string; headers: IncomingHttpHeaders; body: Record<string, unknown> }[]

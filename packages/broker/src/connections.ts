@@ -16,7 +16,7 @@ export type RedisRole = 'command' | 'blocking' | 'subscriber'
 /** One server, the current master of Sentinels, or a cluster; the commands are the same. */
 export type RedisConnection = Redis | Cluster
 
-export type ConnectionDeps = { url: string; onError: (error: Error) => void }
+type ConnectionDeps = { url: string; onError: (error: Error) => void }
 
 export function connectRedis(role: RedisRole, { url, onError }: ConnectionDeps): RedisConnection {
   const redis = openConnection(role, url)

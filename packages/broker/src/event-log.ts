@@ -15,7 +15,8 @@ import { createScript } from './script.ts'
 import { tellAnswered, tellWorker } from './worker-channel.ts'
 
 export type { AppendResult }
-export type AnnounceResult = 'ok' | 'missing' | 'fenced' | 'gap'
+
+type AnnounceResult = 'ok' | 'missing' | 'fenced' | 'gap'
 
 /**
  * One worker's entries for one log; `first` is the number of the first of them, counted from 1 in each epoch. With `last`, the entries stand for the

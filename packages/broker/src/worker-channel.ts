@@ -15,7 +15,7 @@ export async function tellAnswered(redis: RedisConnection, keys: Keys, worker: s
 /** Before the id of a turn of which a wait was closed. A message without it means that the turn is over. */
 const answered = 'answered '
 
-export type HintHandlers = { onOver: (worker: string, turnId: TurnId) => void; onAnswered: (worker: string, turnId: TurnId) => void }
+type HintHandlers = { onOver: (worker: string, turnId: TurnId) => void; onAnswered: (worker: string, turnId: TurnId) => void }
 export type HintSubscriber = ReturnType<typeof createHintSubscriber>
 
 /** Receives the hints for the followed workers. */

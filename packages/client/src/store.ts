@@ -6,7 +6,7 @@ import { callsOf } from './http/calls.ts'
 import { type CallOptions, type Http, randomKey } from './http/http.ts'
 
 /** With `version`, the change is made only if the value has this version; 0: only if there is no value. Otherwise it rejects with `precondition_failed`. */
-export type StoreChangeOptions = CallOptions & { version?: number | undefined }
+type StoreChangeOptions = CallOptions & { version?: number | undefined }
 
 export type StoreCalls = Omit<Calls['store'], 'put' | 'patch' | 'remove'> & {
   put(scope: string, key: string, value: Json, options?: StoreChangeOptions): Promise<StoredValue>

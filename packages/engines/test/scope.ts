@@ -117,7 +117,7 @@ export function guardianOf(dataDir: string, name: 'redis' | 'postgres'): Process
   return lock === undefined ? null : (readlinkSync(join(folder, lock)).split(' ')[0] as ProcessName)
 }
 
-export type Keeper = { put(engine: { url: string }, value: string): Promise<void>; list(engine: { url: string }): Promise<string[]> }
+type Keeper = { put(engine: { url: string }, value: string): Promise<void>; list(engine: { url: string }): Promise<string[]> }
 
 /** A list stored in each engine, for tests that both share. `put` returns when a kill can no longer undo it. */
 export const keepers: Record<'redis' | 'postgres', Keeper> = {

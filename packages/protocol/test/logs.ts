@@ -66,7 +66,7 @@ export function joined(state: TaskState): TaskState {
   return restoreState(state.cursor, { status, turns: JSON.parse(JSON.stringify(turns)), messages, messagesFrom, state: agentState })
 }
 
-export type Composition = { composer: TurnComposer; events: Event[]; messages: Message[] }
+type Composition = { composer: TurnComposer; events: Event[]; messages: Message[] }
 
 /** The events of a turn's updates. `messages` is a reader's fold of the events, not the composer's own. */
 export function composed(...updates: Update[]): Composition {

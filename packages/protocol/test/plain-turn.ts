@@ -6,7 +6,7 @@ import type { ContentType } from '../src/entities/content.ts'
 import type { DeltaType } from '../src/events/delta.ts'
 import type { Content, Delta, Json, JsonObject, Message, Update } from '../src/index.ts'
 
-export type PlainMessage = Pick<Message, 'index' | 'status' | 'content' | 'metadata'>
+type PlainMessage = Pick<Message, 'index' | 'status' | 'content' | 'metadata'>
 
 export type PlainTurn = {
   /** `accepted`, `discarded`, or the code of the expected error. */

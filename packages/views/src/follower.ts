@@ -21,7 +21,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 
-export type Follower = {
+type Follower = {
   state(): TaskState
   /** Applies an event that is not about a message. */
   follow(event: Exclude<Event, MessageEvent>): void

@@ -9,7 +9,7 @@ export function updatesToEvents(...updates: Update[]): Event[] {
   return attemptOf(1, 1, 0, updates).events
 }
 
-export type TurnScript = {
+type TurnScript = {
   turnNumber?: number
   attempt?: number
   firstIndex?: number

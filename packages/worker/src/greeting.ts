@@ -9,7 +9,7 @@ import type { ServerCalls } from './server-calls.ts'
 /** A worker that starts beside its server should be ready soon after it. */
 const backoff = { firstMs: 50, maxMs: 500 }
 
-export type GreetingDeps = { server: Pick<ServerCalls, 'hello'>; log: Logger; stopping: AbortSignal }
+type GreetingDeps = { server: Pick<ServerCalls, 'hello'>; log: Logger; stopping: AbortSignal }
 
 /**
  * Resolves when the server knows this worker, with the queues that are not named as their agents, or when the worker stops. Rejects when its key may not

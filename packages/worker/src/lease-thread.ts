@@ -33,7 +33,7 @@ export type LeaseThread = {
   stop(): Promise<void>
 }
 
-export type LeaseThreadOptions = {
+type LeaseThreadOptions = {
   url: string
   key: string | undefined
   worker: string

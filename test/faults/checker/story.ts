@@ -21,7 +21,7 @@ export type Story = {
 }
 
 /** Attempts beyond this one say what it says. */
-export const lastAttempt = 9
+const lastAttempt = 9
 const perMessage = 12
 
 /** A task's or a turn's `params`. */

@@ -9,7 +9,7 @@ import { z } from 'zod'
 export type BilledEnd = 'ok' | 'crash' | 'throw' | 'refused' | 'hang' | 'slow'
 
 /** `ends` of the attempts; those beyond the last are `ok`. */
-export type BilledParams = { bill: string; rounds: number; ends: BilledEnd[] }
+type BilledParams = { bill: string; rounds: number; ends: BilledEnd[] }
 
 export const billedModel = 'gpt-4o-mini'
 

@@ -67,7 +67,7 @@ async function replaceWorkers(platform: Platform, isOver: () => boolean): Promis
   await until('the turns are over', look, { timeoutMs: 3_600_000, intervalMs: 200 })
 }
 
-export type Bill = { path: string; total(): Usage }
+type Bill = { path: string; total(): Usage }
 
 export function openBill(): Bill {
   const folder = mkdtempSync(join(tmpdir(), 'bill-'))

@@ -4,7 +4,7 @@ import { createGate } from '../gate.ts'
 import { startOwnWorker } from '../platform/own-worker.ts'
 import type { Platform } from '../platform/platform.ts'
 
-export type Halting = { agent: string; open: () => void }
+type Halting = { agent: string; open: () => void }
 
 /** The agent is known to the platform when this resolves, and gone when the test is over. */
 export async function halting(platform: Platform, one: readonly Update[], two: readonly Update[]): Promise<Halting> {

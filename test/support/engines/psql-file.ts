@@ -24,7 +24,7 @@ export async function runPsqlFile(file: string, url: string, environment: Record
   }
 }
 
-export function sqlOf(text: string, environment: Record<string, string>): string {
+function sqlOf(text: string, environment: Record<string, string>): string {
   const variables = new Map<string, string>()
   const lines = text.split('\n').filter(line => !line.startsWith('\\') || !obey(line))
   return lines.join('\n').replaceAll(/(?<!:):'(\w+)'/g, (_, name: string) => pg.escapeLiteral(variables.get(name) ?? missing(name)))

@@ -14,7 +14,7 @@ const width = 6
 /** An answer that takes longer is one that hangs. */
 const patienceMs = 120_000
 
-export type Fuzzed = {
+type Fuzzed = {
   requests: number
   /** How many responses there were of each status. */
   statuses: Record<number, number>

@@ -17,7 +17,7 @@ import { inject, onTestFinished } from 'vitest'
 import { keyPrefix } from '../engines/database.ts'
 import { until } from '../until.ts'
 
-export type LogOptions = { url?: string; keys?: Keys; maxBytes?: number; retentionMs?: number }
+type LogOptions = { url?: string; keys?: Keys; maxBytes?: number; retentionMs?: number }
 
 /** `keys` of another call: the same logs, seen by another process. */
 export function openLogs({

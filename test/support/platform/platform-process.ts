@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 
 export type LogLine = { level: number; msg: string; [field: string]: unknown }
 
-export type Exit = { code: number | null; signal: NodeJS.Signals | null }
+type Exit = { code: number | null; signal: NodeJS.Signals | null }
 
 export type PlatformProcess = {
   name: string

@@ -37,7 +37,7 @@ export type PlatformOptions = {
   databaseUrl?: string | undefined
 }
 
-export type StartApiOptions = {
+type StartApiOptions = {
   env?: Record<string, string>
   port?: string
   untilReady?: boolean

@@ -7,7 +7,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { seededRandom } from '../agents/scripts.ts'
 
-export type ChoppingProxy = { url: string; close(): Promise<void> }
+type ChoppingProxy = { url: string; close(): Promise<void> }
 
 export type Chopping = {
   seed: number

@@ -21,7 +21,7 @@ import { faultsOf } from '../judge/task-laws.ts'
 import type { Platform } from '../platform/platform.ts'
 import { type Garbled, startChoppingProxy } from './chopping-proxy.ts'
 
-export type ClientRuns = {
+type ClientRuns = {
   faults: string[]
   /** Requests for events, of all runs: more than one for each reader means that connections broke. */
   connections: number

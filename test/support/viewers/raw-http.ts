@@ -14,7 +14,7 @@ export type RawOutcome = {
   isClosed: boolean
 }
 
-export type RawOptions = {
+type RawOptions = {
   /** How many responses to wait for. Default 1. */
   replies?: number
   /** Wait until the server has ended the connection, too. */

@@ -25,7 +25,7 @@ export type Connection = {
 
 export type OpenConnection = { connection: Connection; closed: Promise<void>; pause(): void; resume(): void; cut(): void }
 
-export type ConnectionRequest = {
+type ConnectionRequest = {
   url: string
   after?: Cursor | null
   method?: 'GET' | 'POST'

@@ -33,7 +33,7 @@ export type KeyCheck = {
   forget(id: string): void
 }
 
-export type KeyCheckDeps = {
+type KeyCheckDeps = {
   /** Acts for all tenants. */
   db: Database
   /** Keys of the environment. */

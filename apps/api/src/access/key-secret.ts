@@ -4,7 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto'
 
-export type KeyText = { id: string; secret: string }
+type KeyText = { id: string; secret: string }
 
 export function createKeyText(): KeyText & { text: string } {
   const id = randomBytes(8).toString('hex')

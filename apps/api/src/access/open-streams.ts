@@ -49,9 +49,9 @@ export type OpenStreams = {
 }
 
 /** How many streams are open at most, by what they have in common. */
-export type StreamLimits = { perToken: number; perTask: number; perKey: number; perTenant: number; perProcess: number }
+type StreamLimits = { perToken: number; perTask: number; perKey: number; perTenant: number; perProcess: number }
 
-export type OpenStreamsDeps = {
+type OpenStreamsDeps = {
   keys: KeyCheck
   tokens: TaskTokens
   revocations: TokenRevocations

@@ -22,7 +22,7 @@ export type TokenRequest = Pick<TokenClaims, 'tenant' | 'task' | 'key' | 'subjec
 }
 
 /** `expiresAt` is ISO 8601. */
-export type SignedToken = { token: string; expiresAt: string; claims: TokenClaims }
+type SignedToken = { token: string; expiresAt: string; claims: TokenClaims }
 
 export type TaskTokens = {
   /** The first token of a session. */

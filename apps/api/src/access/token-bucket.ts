@@ -7,10 +7,10 @@ export type RateKind = 'key' | 'tenant'
 export type BucketName = `${RateKind} ${string}`
 
 type RateLimit = { perSecond: number; burst: number }
-export type RateLimits = Record<RateKind, RateLimit>
+type RateLimits = Record<RateKind, RateLimit>
 
 /** The bucket that has none, the one that takes longest if there are several, and after how many seconds it has one again. */
-export type EmptyBucket = { kind: RateKind; perSecond: number; waitSeconds: number }
+type EmptyBucket = { kind: RateKind; perSecond: number; waitSeconds: number }
 
 export type TokenBuckets = {
   /** Takes one of each, or none of any, because a request that one limit rejects must not use up another. */

@@ -9,7 +9,7 @@ import type { SseWriter } from '../stream/sse-writer.ts'
 import type { TailPage } from './feed-tail.ts'
 import { type FollowRequest, followFeed } from './follow-feed.ts'
 
-export type FeedFollower = {
+type FeedFollower = {
   drained(): void
   /** Ends the response, so that its client comes back to another process. */
   leave(): void
@@ -22,7 +22,7 @@ export type FeedFollowers = {
   close(): void
 }
 
-export type FeedFollowersDeps = Omit<Parameters<typeof followFeed>[0], 'read'> & {
+type FeedFollowersDeps = Omit<Parameters<typeof followFeed>[0], 'read'> & {
   readFor(whose: Readable): Parameters<typeof followFeed>[0]['read']
   onError: (error: unknown) => void
 }

@@ -14,7 +14,7 @@ export type FeedTail = {
   close(): void
 }
 
-export type FeedTailDeps = {
+type FeedTailDeps = {
   /** Entries of all tenants behind a place. */
   read(after: Cursor): Promise<FeedRead>
   pollMs: number

@@ -11,7 +11,7 @@ import { isPrivateAddress, isPrivateHost } from './private-addresses.ts'
 
 export type WebhookResponse = { status: number } | { error: string }
 
-export type WebhookCall = {
+type WebhookCall = {
   url: string
   headers: Record<string, string>
   body: string

@@ -24,7 +24,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { callWebhook, type WebhookResponse } from './webhook-request.ts'
 import { webhookHeaders } from './webhook-signature.ts'
 
-export type WebhooksDeps = {
+type WebhooksDeps = {
   db: Database
   vault: Pick<Vault, 'openText'>
   logger: FastifyBaseLogger

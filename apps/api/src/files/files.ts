@@ -31,7 +31,7 @@ import { measure, verified } from './pieces.ts'
 
 const sweptAtOnce = 100
 
-export type FilesDeps = {
+type FilesDeps = {
   /** For what the server does of its own accord. */
   db: Database
   databaseFor: DatabaseHandle['databaseFor']

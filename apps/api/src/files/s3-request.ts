@@ -28,7 +28,7 @@ export type S3Request = {
 /** A server that is silent for so long is taken for gone. Shorter than an upload may be silent (`abandonedMs`). */
 const silentMs = 30_000
 
-export type SendToS3 = (request: S3Request) => Promise<IncomingMessage>
+type SendToS3 = (request: S3Request) => Promise<IncomingMessage>
 
 /** Resolves with the head of a response, of any status; its body is to be read or dumped. Rejects if the server cannot be reached. */
 export function createS3Requests(settings: S3Settings): SendToS3 {

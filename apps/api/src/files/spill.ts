@@ -16,7 +16,7 @@ import type { Files } from './files.ts'
 import { previewOf } from './json-preview.ts'
 
 /** Messages as they are stored, and the files that are completed with them. */
-export type Spilled = { messages: Message[]; spills: NewFile[] }
+type Spilled = { messages: Message[]; spills: NewFile[] }
 
 export type Spilling = ReturnType<typeof createSpilling>
 

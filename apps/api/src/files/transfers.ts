@@ -6,7 +6,7 @@ import { RivuletError } from '@rivulet/protocol'
 import { FairSlots } from '../store/connection/fair-slots.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 
-export type Transfer = {
+type Transfer = {
   /** Fires when the process has waited long enough for this transfer. */
   signal: AbortSignal
   over(): void

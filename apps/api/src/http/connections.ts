@@ -20,7 +20,7 @@ import { isLingering } from './requests/files/file-body.ts'
  */
 const mostUnreadBytes = 1024 * 1024
 
-export type ConnectionLimits = {
+type ConnectionLimits = {
   maxConnections: number
   /** For how long a response may make no progress. */
   stallMs: number

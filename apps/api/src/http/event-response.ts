@@ -7,7 +7,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { countRequest } from './http-metrics.ts'
 
 /** The source of the events of an open response. */
-export type EventProducer = StreamEnd & {
+type EventProducer = StreamEnd & {
   /** The socket has room again. */
   drained(): void
   /** The connection is closed. */
@@ -15,9 +15,9 @@ export type EventProducer = StreamEnd & {
 }
 
 /** The end of the response is the end of its connection, so a client must not keep the connection for another request. */
-export const ownHeaders = { connection: 'close' }
+const ownHeaders = { connection: 'close' }
 
-export type EventResponse = {
+type EventResponse = {
   admission: Admission
   metrics: Metrics
   writers: SseWriters

@@ -4,7 +4,7 @@ import type { Formats } from '../stream/dialects/dialect.ts'
 import type { EventStream } from './routes/tasks/events.ts'
 import type { Services } from './services.ts'
 
-export type ProtocolHost = {
+type ProtocolHost = {
   app: FastifyInstance
   services: Services
   events: EventStream

@@ -51,7 +51,7 @@ import { describeWorkerProtocol, workerRoutes } from './routes/worker/worker.ts'
 import type { Services } from './services.ts'
 
 /** The routes of one listener: those of clients, those of workers, or both. Every listener serves health and metrics. */
-export type Audience = { clients: boolean; workers: boolean; tls?: { cert: string; key: string } | null }
+type Audience = { clients: boolean; workers: boolean; tls?: { cert: string; key: string } | null }
 
 const connectionOptions = { requestTimeout: headLimits.requestMs, keepAliveTimeout: 5_000 }
 const httpOptions = {

@@ -15,7 +15,7 @@ type TurnWait = { turnNumber: number; known: string | null; settle(how: WaitOutc
 /** `questions`: the turn asks for something else than before. `left`: this process is stopping, or it can no longer follow the task. */
 export type WaitOutcome = 'ended' | 'questions' | 'deleted' | 'left'
 
-export type ChannelDeps = {
+type ChannelDeps = {
   tenant: Tenant
   feed: Omit<FeedDeps, 'isAwaited' | 'onFrames' | 'onGap'>
   /** The bytes that the ring keeps for viewers whose sockets are full. */

@@ -7,7 +7,7 @@ import type { Slab } from './slab.ts'
 import { encodeEntry, encodeFrame, type Frame } from './sse-frame.ts'
 
 /** `event` is null for a text delta that was not parsed. */
-export type EntryFrame = { frame: Frame; event: Event | null }
+type EntryFrame = { frame: Frame; event: Event | null }
 
 /**
  * Null for an entry that is not an event of this task.

@@ -12,7 +12,7 @@ import type { Cursor } from '@rivulet/protocol'
 export type Ground = 'live' | 'stale' | 'rows'
 
 /** If no log goes on, Postgres has the cursor of an ended task's last end; null until the feed has compared itself with the rows. */
-export type FeedSource = { ground: 'live' } | { ground: 'stale' | 'rows'; endCursor: Cursor | null }
+type FeedSource = { ground: 'live' } | { ground: 'stale' | 'rows'; endCursor: Cursor | null }
 
 export type FeedState =
   | { at: 'rest'; source: FeedSource }

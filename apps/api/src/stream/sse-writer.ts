@@ -82,7 +82,7 @@ export class SseWriter implements SseResponse {
   }
 }
 
-export type SseWriterEvents = SseEvents & {
+type SseWriterEvents = SseEvents & {
   /** Its client took nothing for too long. */
   onCut: () => void
 }

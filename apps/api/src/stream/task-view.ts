@@ -34,7 +34,7 @@ import { createStoredTaskCache } from './stored-task-cache.ts'
 /** The same bytes for all viewers. `position` is where the feed stood, `place` what its id says. */
 export type SharedSnapshot = { position: Cursor; place: Cursor; shared: Shared }
 
-export type TaskViewDeps = {
+type TaskViewDeps = {
   snapshotBytes: number
   /** Reads the rows, for a reader that has heard of turns up to this one. */
   loadBase: (turnNumber: number) => Promise<SnapshotBase>

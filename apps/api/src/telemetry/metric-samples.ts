@@ -17,7 +17,7 @@ const freshMs = 2_000
 /** Shorter than a scraper's own timeout. */
 const patienceMs = 2_000
 
-export type MetricSources = {
+type MetricSources = {
   metrics: Metrics
   db: Database
   database: Pick<DatabaseHandle, 'pools' | 'waitingForShare'>

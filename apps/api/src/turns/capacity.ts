@@ -16,7 +16,7 @@ const sampleMs = 1_000
 /** A tenant can add fewer turns than this between two checks. */
 const nearTurns = 10_000
 
-export type CapacityLimits = {
+type CapacityLimits = {
   /** Turns that are due and wait. */
   queuedTurns: number
   /** Turns of one tenant that have not ended. */
@@ -41,7 +41,7 @@ export type Capacity = {
   close(): Promise<void>
 }
 
-export type CapacityDeps = {
+type CapacityDeps = {
   readMemory: () => Promise<RedisMemory>
   db: Database
   limits: CapacityLimits

@@ -13,7 +13,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { Relay } from './relay.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 
-export type ChildTasksDeps = {
+type ChildTasksDeps = {
   db: Database
   announcer: LogAnnouncer
   announcing: TurnAnnouncing

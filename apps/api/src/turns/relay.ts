@@ -32,7 +32,7 @@ export type Relay = {
   idle(): Promise<void>
 }
 
-export type RelayDeps = {
+type RelayDeps = {
   db: Database
   queue: TurnQueue
   backlog: Pick<Backlog, 'keepsSpare' | 'noteSent' | 'notePick'>

@@ -7,7 +7,7 @@ import { type CreatedRun, runDueSchedule, type ScheduleDeps } from '../store/sch
 import type { TurnEnding } from './ending/turn-ending.ts'
 import type { Relay } from './relay.ts'
 
-export type SchedulesDeps = Omit<ScheduleDeps, 'interrupt'> & {
+type SchedulesDeps = Omit<ScheduleDeps, 'interrupt'> & {
   db: Database
   ending: TurnEnding
   relay: Relay

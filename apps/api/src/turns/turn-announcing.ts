@@ -44,7 +44,7 @@ import {
 
 const maxNoted = 100
 
-export type TurnAnnouncingDeps = { db: Database; reader: LogReader; announcer: LogAnnouncer; logger: FastifyBaseLogger }
+type TurnAnnouncingDeps = { db: Database; reader: LogReader; announcer: LogAnnouncer; logger: FastifyBaseLogger }
 
 export type TurnAnnouncing = ReturnType<typeof createTurnAnnouncing>
 

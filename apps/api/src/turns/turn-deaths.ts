@@ -28,7 +28,7 @@ export type TurnDeaths = {
   count(turn: TurnRow, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean>
 }
 
-export type TurnDeathsDeps = {
+type TurnDeathsDeps = {
   db: Database
   reader: LogReader
   ending: TurnEnding

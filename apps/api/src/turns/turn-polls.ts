@@ -22,9 +22,9 @@ const togetherMs = 5
 const unreachedMs = 1_000
 
 /** A turn that a poll gets, and the queue that it is from. */
-export type PolledTurn = { queue: string; turnId: TurnId }
+type PolledTurn = { queue: string; turnId: TurnId }
 
-export type Poll = { queues: readonly string[]; reaches: (turnId: TurnId) => Promise<boolean> }
+type Poll = { queues: readonly string[]; reaches: (turnId: TurnId) => Promise<boolean> }
 
 type OpenPoll = Poll & { give: (turn: PolledTurn) => void }
 /** `room`: how many turns its open polls may still get. */

@@ -19,7 +19,7 @@ import type { Relay } from './relay.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import type { TurnUsage } from './turn-usage.ts'
 
-export type TurnWaitingDeps = {
+type TurnWaitingDeps = {
   db: Database
   reader: LogReader
   announcer: LogAnnouncer

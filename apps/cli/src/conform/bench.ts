@@ -16,7 +16,7 @@ const knobs = { LEASE_MS: String(leaseMs), HEARTBEAT_MS: '500', RECONCILE_MS: '5
 
 /** The agents that the worker has to offer. */
 export const agents = ['conform-echo', 'conform-step', 'conform-ask'] as const
-export type AgentName = (typeof agents)[number]
+type AgentName = (typeof agents)[number]
 
 export type BenchOptions = {
   command: readonly string[]

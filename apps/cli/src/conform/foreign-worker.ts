@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 
 const keptLines = 40
 
-export type WorkerExit = { code: number | null; reason: string }
+type WorkerExit = { code: number | null; reason: string }
 
 export class ForeignWorker {
   readonly #child: ChildProcess

@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks'
 import { type Bench, type Ending, leaseMs, quote } from './bench.ts'
 
-export type Law = { name: string; try: (bench: Bench) => Promise<string> }
+type Law = { name: string; try: (bench: Bench) => Promise<string> }
 
 const strange = ['plain', 'ä', '日本語', '😀', '👩‍👩‍👧', 'e\u0301', '"quoted"', '\\n', '</script>', '\u2028', '{"a":1}', "it's", '%s', '%']
 const resent = ['append', 'step', 'ask', 'park', 'finish']

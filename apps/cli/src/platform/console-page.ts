@@ -4,7 +4,7 @@ import { isCheckout } from './programs.ts'
 
 export type ConsolePage = { url: string; close(): Promise<void> }
 
-export type ConsolePageOptions = { apiUrl: string; isWatching: boolean; write: (line: string) => void }
+type ConsolePageOptions = { apiUrl: string; isWatching: boolean; write: (line: string) => void }
 
 /** Never fails: if the console cannot be served, a line says why, and the platform runs without it. */
 export async function openConsole({ apiUrl, isWatching, write }: ConsolePageOptions): Promise<ConsolePage> {

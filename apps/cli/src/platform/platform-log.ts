@@ -3,7 +3,7 @@ import { toJsonLine } from '../terminal/json-line.ts'
 import type { Pen } from '../terminal/pen.ts'
 import { formatLogLine } from './log-line.ts'
 
-export type PlatformLog = {
+type PlatformLog = {
   /** Of the platform itself. */
   write(line: string): void
   /** Of one of its programs. */

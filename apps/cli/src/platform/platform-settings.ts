@@ -2,7 +2,7 @@
 import { isLoopback } from '@rivulet/runtime/environment'
 import type { Environment } from '../context.ts'
 
-export type PlatformSettings = { RIVULET_EXAMPLE_AGENTS: string; WEBHOOK_ALLOW_PRIVATE: string }
+type PlatformSettings = { RIVULET_EXAMPLE_AGENTS: string; WEBHOOK_ALLOW_PRIVATE: string }
 
 export function hasKeys(environment: Environment): boolean {
   return Boolean(environment.RIVULET_KEY || environment.KEY_PEPPER)

@@ -38,7 +38,7 @@ export type PlatformOptions = RunOptions & {
 /** What a worker needs to reach the platform. */
 export type WorkerPlace = { redisUrl: string; url: string; key: string | undefined }
 
-export type OwnWorker = { refused: Promise<never>; stop(): Promise<void> }
+type OwnWorker = { refused: Promise<never>; stop(): Promise<void> }
 
 export type Platform = {
   url: string

@@ -11,7 +11,7 @@ const noteSchema = z.object({
   ...{ databaseUrl: z.string().optional(), workerKey: z.string().optional() },
 })
 
-export type RunningNote = z.output<typeof noteSchema>
+type RunningNote = z.output<typeof noteSchema>
 
 /** A folder that cannot be written to has no embedded engines either, and is no reason not to run. */
 export function noteRunning(dataDir: string, note: RunningNote): void {

@@ -11,7 +11,7 @@ export type TemporaryPlatform = Platform & {
   lines: readonly string[]
 }
 
-export type TemporaryOptions = Pick<PlatformOptions, 'startWorker' | 'environment' | 'agentFiles'> & {
+type TemporaryOptions = Pick<PlatformOptions, 'startWorker' | 'environment' | 'agentFiles'> & {
   write?: (line: string) => void
 }
 

@@ -8,7 +8,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync,
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { isCheckout, root } from '../platform/programs.ts'
 
-export type Language = 'typescript' | 'python'
+type Language = 'typescript' | 'python'
 
 const templates: Record<Language, string> = { typescript: `${root}apps/cli/template`, python: `${root}apps/cli/template-python` }
 

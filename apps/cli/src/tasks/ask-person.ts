@@ -7,7 +7,7 @@ import type { Pen } from '../terminal/pen.ts'
 /** A line that the person types; null when there is no person. `history` has the earlier lines, newest first, for the arrow keys. */
 export type Prompt = (question: string, signal: AbortSignal, history?: string[]) => Promise<string | null>
 
-export type PersonDeps = { task: Pick<TaskHandle, 'answer'>; prompt: Prompt; noted: Pen; url: string; signal: AbortSignal }
+type PersonDeps = { task: Pick<TaskHandle, 'answer'>; prompt: Prompt; noted: Pen; url: string; signal: AbortSignal }
 
 export function createPerson({ task, prompt, noted, url, signal }: PersonDeps) {
   const asked = new Set<string>()

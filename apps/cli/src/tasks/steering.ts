@@ -3,7 +3,7 @@ import type { TaskHandle, Turn } from '@rivulet/client'
 import { sentenceOf } from '../terminal/failure-sentence.ts'
 import type { Pen } from '../terminal/pen.ts'
 
-export type SteeringDeps = { task: Pick<TaskHandle, 'send'>; noted: Pen; url: string }
+type SteeringDeps = { task: Pick<TaskHandle, 'send'>; noted: Pen; url: string }
 
 type KnownTurn = Pick<Turn, 'number' | 'joinedTo'>
 

@@ -8,7 +8,7 @@
 import { createInterface, type Interface } from 'node:readline'
 import type { Prompt } from '../tasks/ask-person.ts'
 
-export type TypedLines = { prompt: Prompt; onLine(listener: (line: string) => void): () => void }
+type TypedLines = { prompt: Prompt; onLine(listener: (line: string) => void): () => void }
 
 export function createTypedLines(input: NodeJS.ReadableStream & { isTTY?: boolean }, questions: NodeJS.WritableStream): TypedLines {
   let reader: Interface | null = null

@@ -27,7 +27,7 @@ export function limitWords({ concurrency, perKey, perMinute }: AgentLimits): str
     .join(', ')
 }
 
-export type AgentActionsProps = { agent: Agent; limits: readonly AgentLimits[]; onChange: () => void }
+type AgentActionsProps = { agent: Agent; limits: readonly AgentLimits[]; onChange: () => void }
 
 export function AgentActions({ agent: { name, paused, workers }, limits, onChange }: AgentActionsProps) {
   const client = useClient()

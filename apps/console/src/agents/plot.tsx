@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 const width = 400
 const height = 96
 
-export type PlotProps = {
+type PlotProps = {
   title: string
   /** The latest value, in words. */
   value: string
@@ -14,7 +14,7 @@ export type PlotProps = {
   mostLabel: string
 }
 
-export type Scale = { x(place: number): number; y(value: number): number; step: number; height: number }
+type Scale = { x(place: number): number; y(value: number): number; step: number; height: number }
 
 export function Plot({ title, value, at, most, mostLabel, children }: PlotProps) {
   const step = width / Math.max(1, at.length)

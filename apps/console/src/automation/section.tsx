@@ -9,7 +9,7 @@ import { FormError } from '../shell/forms/field.tsx'
 import type { Polled } from '../shell/queries.ts'
 import { useSession } from '../shell/session.tsx'
 
-export type SectionProps<T> = {
+type SectionProps<T> = {
   title: string
   /** What its entries are called, as in "New webhook". */
   kind: string

@@ -22,7 +22,7 @@ import { type Known, rangeOf } from './waterfall/spans.ts'
 import { useSpans } from './waterfall/use-spans.ts'
 import { Waterfall } from './waterfall/waterfall.tsx'
 
-export type InspectorProps = {
+type InspectorProps = {
   handle: TaskHandle | null
   log: EventLog
   /** What the page has of the task. */

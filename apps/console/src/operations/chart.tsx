@@ -6,7 +6,7 @@ import { useIsDark } from '../shell/theme.ts'
 
 export type Line = { name: string; color: string; values: readonly (number | null)[]; isArea?: boolean }
 
-export type ChartProps = {
+type ChartProps = {
   title: string
   /** In words, for people who cannot see the lines. */
   summary: string

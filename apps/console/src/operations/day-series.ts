@@ -3,7 +3,7 @@ import type { UsageReport } from '@rivulet/client'
 
 const dayMs = 86_400_000
 
-export type DaySeries = Record<'times' | 'input' | 'output' | 'cost', number[]>
+type DaySeries = Record<'times' | 'input' | 'output' | 'cost', number[]>
 
 export function daySeries({ from, to, data }: UsageReport): DaySeries {
   const days = new Map(data.map(row => [row.group, row]))

@@ -6,7 +6,7 @@ const place = 'rivulet.key'
 
 type Word = { kind: 'ask' } | { kind: 'key'; key: string } | { kind: 'out' }
 
-export type KeyStore = {
+type KeyStore = {
   current(): string | undefined
   set(key: string): void
   clear(): void

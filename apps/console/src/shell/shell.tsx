@@ -111,7 +111,7 @@ function ThemeButton() {
 }
 
 /** On a phone, the icon alone. */
-export function IconButton({ name, label, icon, onClick }: { name: string; label: string; icon: ReactNode; onClick: () => void }) {
+function IconButton({ name, label, icon, onClick }: { name: string; label: string; icon: ReactNode; onClick: () => void }) {
   return (
     <button
       type="button"

@@ -27,7 +27,7 @@ export type Reader = {
   end(isBroken: boolean): void
 }
 
-export type SharedStreamDeps = {
+type SharedStreamDeps = {
   open(places: Places, signal: AbortSignal): Promise<Response>
   /** Gets each frame once, before the readers. */
   onFrame?(frame: string): void

@@ -24,7 +24,7 @@ const choices: [IfBusy, words: string, meaning: string][] = [
   ['reject', 'Only if idle', 'It is not sent while a turn runs'],
 ]
 
-export type ComposerProps = {
+type ComposerProps = {
   task: string
   ref: Ref<HTMLTextAreaElement>
   isBusy: boolean

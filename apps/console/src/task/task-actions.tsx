@@ -21,7 +21,7 @@ const NewTaskDialog = lazy(async () => ({ default: (await import('../tasks/new-t
 
 type Open = { dialog: 'share' } | { dialog: 'delete' } | ({ dialog: 'edit' } & ReturnType<typeof draftOf>) | null
 
-export type TaskActionsProps = {
+type TaskActionsProps = {
   handle: TaskHandle
   task: Task
   title: string

@@ -17,7 +17,7 @@ import type { Stop } from './use-stop.ts'
 /** What is open beside the transcript. */
 export type Panel = 'inspector' | 'facts'
 
-export type TaskHeaderProps = {
+type TaskHeaderProps = {
   /** Its name, or the first words that it was given. */
   title: string
   task: Task | null

@@ -29,7 +29,7 @@ const notes: Record<Deed, string> = {
   delete: 'Their messages are deleted, too. This cannot be undone.',
 }
 
-export type BulkBarProps = { tasks: readonly TaskSummary[]; onDone: () => void; onClear: () => void; children?: ReactNode }
+type BulkBarProps = { tasks: readonly TaskSummary[]; onDone: () => void; onClear: () => void; children?: ReactNode }
 
 export function BulkBar({ tasks, onDone, onClear, children }: BulkBarProps) {
   const { may } = useSession()

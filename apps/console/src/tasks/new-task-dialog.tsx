@@ -22,7 +22,7 @@ const numbers = [
   { field: 'delay', label: 'Starts after, in seconds', step: 'any' },
 ] as const
 
-export type NewTaskProps = {
+type NewTaskProps = {
   agents: readonly Agent[]
   /** What the form begins with, in place of what was typed and not sent. */
   given?: Partial<TaskDraft>

@@ -27,7 +27,7 @@ export function TaskRowHead() {
   )
 }
 
-export type TaskRowProps = {
+type TaskRowProps = {
   task: TaskSummary
   now: number
   isSelected: boolean

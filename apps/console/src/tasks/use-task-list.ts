@@ -11,7 +11,7 @@ import { emptyBook, mergePage, type TaskBook } from './task-book.ts'
 
 const pageSize = 100
 
-export type TaskList = {
+type TaskList = {
   book: TaskBook
   /** Until the first page is there. */
   isLoading: boolean

@@ -6,7 +6,7 @@ import type { Superseded } from './earlier/superseded.ts'
 import { beginsOf } from './responses.ts'
 
 /** `isOver`: the turn has ended, so no response can follow. */
-export type ToolRow = { kind: 'tool'; key: string; request: Message | null; response: Message | null; isOver: boolean }
+type ToolRow = { kind: 'tool'; key: string; request: Message | null; response: Message | null; isOver: boolean }
 
 export type Row =
   | { kind: 'turn'; key: string; turn: FoldedTurn }
@@ -42,7 +42,7 @@ export function turnNumberOf(row: Row): number | undefined {
 }
 
 /** What lies around the messages: whether they begin with the task's first, and reach to its end; and what earlier attempts said. */
-export type RowOptions = { isFromStart: boolean; isToEnd: boolean; superseded?: readonly Superseded[] }
+type RowOptions = { isFromStart: boolean; isToEnd: boolean; superseded?: readonly Superseded[] }
 
 /** @param messages neighbours, in order */
 export function rowsOf(

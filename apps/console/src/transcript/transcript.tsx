@@ -24,7 +24,7 @@ const KeptAttempts = lazy(async () => ({ default: (await import('./earlier/kept-
 
 const pageSize = 40
 
-export type TranscriptProps = {
+type TranscriptProps = {
   task: string
   /** For what is read from the server; null for the transcript as it was. */
   handle: TaskHandle | null

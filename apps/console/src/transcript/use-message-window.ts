@@ -14,7 +14,7 @@ const mostShown = 2_000
 /** How many the window grows by when the browser has time. */
 const grownAtOnce = 100
 
-export type MessageWindow = {
+type MessageWindow = {
   from: number
   to: number
   isFollowing: boolean
@@ -26,7 +26,7 @@ export type MessageWindow = {
   show(index: number): void
 }
 
-export type WindowOptions = {
+type WindowOptions = {
   /** Indexes of the first message that is known, and of the one after the last. */
   first: number
   end: number

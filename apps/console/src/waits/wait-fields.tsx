@@ -4,7 +4,7 @@ import type { Draft, FormField } from './form-fields.ts'
 
 export const fieldLook = 'w-full rounded-lg border border-line-strong bg-page px-3 py-2 text-ink'
 
-export type WaitFieldsProps = {
+type WaitFieldsProps = {
   fields: readonly FormField[]
   draft: Draft
   /** By the name of the field. */

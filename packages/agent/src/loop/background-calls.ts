@@ -9,7 +9,7 @@ import type { ToolOutcome } from '../tools/tool-execution.ts'
 import type { TakeDurably } from './durable.ts'
 import type { RunEmitter } from './run-emitter.ts'
 
-export type StartedCall = { callId: string; tool: string; outcome: Promise<ToolOutcome> }
+type StartedCall = { callId: string; tool: string; outcome: Promise<ToolOutcome> }
 
 export type BackgroundCalls = {
   start(call: StartedCall): void

@@ -11,7 +11,7 @@ export type Compaction = {
   run(messages: readonly HistoryMessage[], options: { signal: AbortSignal }): Promise<readonly HistoryMessage[]>
 }
 
-export type CompactionContext = { take: TakeDurably; emitter: RunEmitter; signal: AbortSignal; usage: Usage | undefined }
+type CompactionContext = { take: TakeDurably; emitter: RunEmitter; signal: AbortSignal; usage: Usage | undefined }
 
 /** @returns null where nothing is shortened. */
 export async function compactMessages(

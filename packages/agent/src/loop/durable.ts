@@ -59,7 +59,7 @@ export type ToolQuestion = {
 /** `content` is JSON, because it was stored. */
 export type ToolAnswer = { action: WaitAction; content?: unknown; comment?: string | undefined }
 
-export type DurableWork<T, M> = {
+type DurableWork<T, M> = {
   work(): Promise<T>
   /** What to store of a result, as JSON, or null where the next attempt has to do it again. */
   toMemory(result: T): M | null

@@ -9,7 +9,7 @@ const graceMs = 1_000
 
 export type Relayed = { stopReason: StopReason; usage?: Usage | undefined; failure?: AgentError }
 
-export type RelayOptions = {
+type RelayOptions = {
   signal: AbortSignal
   onUpdate: (update: Update) => void
   ready: () => Promise<void>

@@ -6,7 +6,7 @@ import type { AgentTurn, TakeDurably } from './durable.ts'
 import { type Relayed, relayModel } from './model-relay.ts'
 import type { RunEmitter } from './run-emitter.ts'
 
-export type ResponseContext = {
+type ResponseContext = {
   model: Model
   emitter: RunEmitter
   signal: AbortSignal

@@ -18,7 +18,7 @@ export type Observer = {
 /** What happens to an observer's error: it is ignored, added to the result, ends the run, or is logged. */
 export type ObserverFailurePolicy = 'ignore' | 'collect' | 'fail' | { log: (error: unknown) => void }
 
-export type Observers = {
+type Observers = {
   update(update: Update): void
   message(message: SpokenMessage): void
   end(): void

@@ -26,7 +26,7 @@ export type RunEmitter = {
   end(): void
 }
 
-export type RunEmitterOptions = {
+type RunEmitterOptions = {
   sink: EventSink<Update>
   observers: readonly (Observer | ((update: Update) => void))[]
   policy: ObserverFailurePolicy

@@ -22,7 +22,7 @@ export type ModelOptions = {
 }
 
 /** What a call needs of a turn. A `Turn` of @rivulet/worker fits. */
-export type CallingTurn = { readonly signal: AbortSignal; readonly span: { readonly traceparent: string } }
+type CallingTurn = { readonly signal: AbortSignal; readonly span: { readonly traceparent: string } }
 
 export type ModelStream = EventStream<Update, ModelResult>
 

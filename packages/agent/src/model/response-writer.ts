@@ -36,7 +36,7 @@ export type Ending = {
   error?: Failure
 }
 
-export type Flow = 'text' | 'refusal' | 'reasoning'
+type Flow = 'text' | 'refusal' | 'reasoning'
 
 export type ResponseWriter = {
   /** Opens a block, and closes the block that `flow` extends. */

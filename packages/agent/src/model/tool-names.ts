@@ -4,7 +4,7 @@
  */
 import type { HistoryMessage, ModelRequest } from './model.ts'
 
-export type WireRequest = {
+type WireRequest = {
   request: ModelRequest
   /** The tool that a call in the response names. */
   nameOf(wireName: string): string

@@ -1,7 +1,7 @@
 /** What a provider can be shown of a media content: a picture, a PDF, or a line of text that says what is not shown. */
 import type { ContentOf } from '@rivulet/protocol'
 
-export type MediaForm = { as: 'image' | 'pdf'; url?: string; data: string; mimeType: string; name: string } | { as: 'text'; text: string }
+type MediaForm = { as: 'image' | 'pdf'; url?: string; data: string; mimeType: string; name: string } | { as: 'text'; text: string }
 
 /** Of the kinds that OpenAI and Anthropic both read. */
 const images = /^image\/(png|jpe?g|gif|webp)$/

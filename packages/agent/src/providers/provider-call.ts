@@ -15,7 +15,7 @@ const maxErrorMs = 5_000
 
 export type ProviderCall = { url: string; headers: Record<string, string>; body: string; fetch: typeof fetch }
 
-export type ProviderCallOptions = {
+type ProviderCallOptions = {
   signal: AbortSignal
   limits: ModelLimits
   /** The longest silence, read again for each wait. */

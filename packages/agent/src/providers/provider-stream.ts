@@ -25,7 +25,7 @@ export type ResponseReader = {
   usage(): Usage | undefined
 }
 
-export type ProviderStreamOptions = {
+type ProviderStreamOptions = {
   /** Its name, in the provider's spelling. */
   model: string
   call: () => ProviderCall

@@ -7,7 +7,7 @@ import { AgentError } from '../agent-error.ts'
 
 export type ServerEvent = { event?: string | undefined; data: string }
 
-export type ServerEventDecoder = {
+type ServerEventDecoder = {
   feed(bytes: Uint8Array): ServerEvent[]
   /** The last event of a body that ended without its final blank line. */
   end(): ServerEvent[]

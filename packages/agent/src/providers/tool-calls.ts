@@ -16,7 +16,7 @@ export type CallFragment = {
   arguments?: string | undefined
 }
 
-export type ToolCalls = {
+type ToolCalls = {
   add(fragment: CallFragment): void
   /** Attaches provider metadata to the call with this id, even before the call is emitted. */
   annotate(id: string, metadata: JsonObject): void

@@ -9,7 +9,7 @@ import type { DecideDeps } from './approval.ts'
 import { type GivenRound, type NextRound, RoundOver, type RoundQuestion } from './round.ts'
 import type { ToolOutcome } from './tool-execution.ts'
 
-export type RoundsDeps = {
+type RoundsDeps = {
   take: TakeDurably
   ask: DecideDeps['ask']
   call: Pick<ToolQuestion, 'tool' | 'callId' | 'arguments'>

@@ -16,9 +16,9 @@ import type { Tool } from './tool.ts'
 import { abortedCall, executeCall, type OpenResponse, openResponse, type ToolHooks, type ToolOutcome } from './tool-execution.ts'
 import type { Toolbox } from './toolbox.ts'
 
-export type RequestedCall = { request: ContentOf<'tool_request'>; isComplete: boolean }
+type RequestedCall = { request: ContentOf<'tool_request'>; isComplete: boolean }
 
-export type BatchContext = {
+type BatchContext = {
   toolbox: Toolbox
   emitter: Pick<RunEmitter, 'emit' | 'nextIndex' | 'release'>
   signal: AbortSignal

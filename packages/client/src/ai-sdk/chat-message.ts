@@ -5,7 +5,7 @@ import type { UIMessage } from 'ai'
 /** Where an answer of the chat stands: its task, and its turn. */
 export type TurnPlace = { task: string; turn: number }
 
-export type ApprovalAnswer = { wait: string; action: 'accept' | 'decline'; comment?: string }
+type ApprovalAnswer = { wait: string; action: 'accept' | 'decline'; comment?: string }
 
 /** The fields of the parts that a page sends. */
 type Part = {

@@ -13,7 +13,7 @@ export type TokenSource = string | (() => string | Promise<string>)
 export type TaskTokenSource = string | ((task: string) => string | Promise<string>)
 
 /** Whether a request reads, or changes something. */
-export type Purpose = 'read' | 'change'
+type Purpose = 'read' | 'change'
 
 export type Credentials = {
   token(purpose: Purpose): Promise<string | null>

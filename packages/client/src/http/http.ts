@@ -42,9 +42,9 @@ export type Http = {
 }
 
 /** Sends a request to a whole URL. */
-export type Sender = (url: string, init: RequestInit) => Promise<Response>
+type Sender = (url: string, init: RequestInit) => Promise<Response>
 
-export type HttpDeps = {
+type HttpDeps = {
   url: string
   fetch: typeof fetch
   credentials: Credentials

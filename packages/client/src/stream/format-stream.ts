@@ -18,7 +18,7 @@ export type FormatChunk = {
   data: Json
 }
 
-export type FormatRequest = {
+type FormatRequest = {
   id: string
   format: StreamFormat
   /** The id of the last chunk that the caller has. Default: the task, or the turn, as far as it has come, and then what follows. */

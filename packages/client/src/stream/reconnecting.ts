@@ -16,7 +16,7 @@ import { parseTokenEvent } from './task-event.ts'
 
 export type StreamDeps = { http: Http; wakeUps: WakeUps; random: () => number; silenceMs: number }
 
-export type ReconnectingStream<T> = {
+type ReconnectingStream<T> = {
   signal: AbortSignal
   /** The task that the stream is about: fresh tokens for it are used from then on. */
   task?: string

@@ -4,7 +4,7 @@ import type { ConnectionStatus } from './connection-status.ts'
 import { reconnecting, type StreamDeps } from './reconnecting.ts'
 import type { Frame } from './sse-parser.ts'
 
-export type ResumedStream = {
+type ResumedStream = {
   path: string
   query?: Query
   after?: string | undefined

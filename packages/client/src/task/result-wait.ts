@@ -9,7 +9,7 @@ import { type ReadMessages, readAll } from './left-out.ts'
 import { failureOf, resultOf, type TaskResult } from './task-result.ts'
 import type { TaskView, ViewState } from './task-view.ts'
 
-export type ResultWaitDeps = {
+type ResultWaitDeps = {
   view: () => TaskView
   messages: ReadMessages
 }

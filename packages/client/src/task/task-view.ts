@@ -53,7 +53,7 @@ export type ViewOptions = {
   follow?: boolean
 }
 
-export type ViewDeps = {
+type ViewDeps = {
   id: string
   follow: boolean
   stream(request: Pick<StreamRequest, 'place' | 'from' | 'follow' | 'signal' | 'onStatus' | 'onRepair'>): AsyncGenerator<Heard, void, void>

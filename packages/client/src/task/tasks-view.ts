@@ -23,7 +23,7 @@ export type TasksViewOptions = ViewOptions & {
   children?: boolean
 }
 
-export type TasksViewDeps = Required<TasksViewOptions> & { stream(request: ManyRequest): AsyncGenerator<ManyHeard, void, void> }
+type TasksViewDeps = Required<TasksViewOptions> & { stream(request: ManyRequest): AsyncGenerator<ManyHeard, void, void> }
 
 type Watched = {
   readonly id: string

@@ -6,9 +6,9 @@
 import { spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
 
-export type CommandOptions = { folder: string; timeoutMs: number; maxChars: number; signal: AbortSignal }
+type CommandOptions = { folder: string; timeoutMs: number; maxChars: number; signal: AbortSignal }
 
-export type CommandResult = { code: number; output: string }
+type CommandResult = { code: number; output: string }
 
 /** How long the pipes may stay open after the end of the shell. Its own output is in them already. */
 const drainMs = 500

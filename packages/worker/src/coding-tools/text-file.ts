@@ -11,7 +11,7 @@ const maxMiB = 4
 const maxBytes = maxMiB * 1024 * 1024
 
 /** `name` is for errors. */
-export type TextFileOptions = { name: string; signal: AbortSignal }
+type TextFileOptions = { name: string; signal: AbortSignal }
 
 export function readText(path: string, { name, signal }: TextFileOptions): Promise<string> {
   return withFile(path, name, constants.O_RDONLY, async file => {

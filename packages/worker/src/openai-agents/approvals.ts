@@ -9,7 +9,7 @@ import { currentTurn } from './current-turn.ts'
 import { fieldsOf } from './model-events.ts'
 
 /** The SDK's `RunToolApprovalItem`. */
-export type InterruptionLike = { rawItem: object }
+type InterruptionLike = { rawItem: object }
 
 /** The SDK's `RunState`. */
 export type RunStateLike = {

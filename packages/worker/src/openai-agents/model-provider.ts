@@ -9,7 +9,7 @@ import { startChatSpan } from './model-span.ts'
 import { createResponseSender } from './response-sender.ts'
 import { isToolError } from './tool-errors.ts'
 
-export type ModelLike = {
+type ModelLike = {
   getResponse(request: never): Promise<unknown>
   getStreamedResponse(request: never): AsyncIterable<unknown>
 }

@@ -41,7 +41,7 @@ export type TestAnswer = 'expired' | { action?: WaitAction; content?: Json; comm
 export type TestChild = string | { status?: OutcomeStatus; text?: string; error?: Failure }
 export type TestFile = { bytes: Uint8Array; mimeType: string; name?: string }
 
-export type MemoryServerOptions = {
+type MemoryServerOptions = {
   task: Task
   input: Content | null
   history: readonly HistoryMessage[]
@@ -54,7 +54,7 @@ export type MemoryServerOptions = {
   secrets: Readonly<Record<string, string>> | undefined
 }
 
-export type MemoryServer = {
+type MemoryServer = {
   calls: TurnCalls
   appender: Appender
   events(): Event[]

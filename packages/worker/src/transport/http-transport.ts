@@ -22,7 +22,7 @@ const retryMs = 4_000
 const appendsPerCall = 150
 const bytesPerCall = 1024 * 1024
 
-export type HttpTransportOptions = { worker: string; server: Pick<ServerCalls, 'append' | 'next' | 'hints'>; log: Logger }
+type HttpTransportOptions = { worker: string; server: Pick<ServerCalls, 'append' | 'next' | 'hints'>; log: Logger }
 
 export function createHttpTransport({ worker, server, log }: HttpTransportOptions, { onOver, onAnswered }: TransportEvents): Transport {
   const closing = new AbortController()

@@ -12,7 +12,7 @@ import {
 import type { Logger } from '../logger.ts'
 import type { Transport, TransportEvents, Wanted } from './transport.ts'
 
-export type RedisTransportOptions = { worker: string; redisUrl: string; redisPrefix: string | undefined; log: Logger }
+type RedisTransportOptions = { worker: string; redisUrl: string; redisPrefix: string | undefined; log: Logger }
 
 export function createRedisTransport(options: RedisTransportOptions, { onOver, onAnswered, onReconnect }: TransportEvents): Transport {
   const { worker, redisUrl: url, redisPrefix, log } = options

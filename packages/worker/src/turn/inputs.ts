@@ -10,11 +10,11 @@ import { failpoint } from '@rivulet/runtime/failpoint'
 import type { TakeStep } from './steps/steps.ts'
 
 /** Where a durable run takes inputs: the step that notes what it took, and the step that follows it. */
-export type TakePlace = { step: string; before: string }
+type TakePlace = { step: string; before: string }
 
 export type TakeInputs<M = Message> = (place?: TakePlace) => Promise<M[]>
 
-export type InputsDeps = {
+type InputsDeps = {
   /** Turns with numbers after one, up to another. */
   take: (range: { after: number; upTo?: number }) => Promise<JoinedInput[]>
   join: (turnNumber: number, inputs: readonly Content[]) => Message[]

@@ -19,7 +19,7 @@ export type TurnAccount = {
   end(how: TurnEnd, fields?: object, failure?: Failure): void
 }
 
-export type TurnAccountDeps = {
+type TurnAccountDeps = {
   agent: string
   claim: Claim
   log: Logger

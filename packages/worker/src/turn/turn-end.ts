@@ -17,7 +17,7 @@ import type { UsageNotes } from './usage-notes.ts'
 
 export type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'released' } | { how: 'parked' }
 
-export type TurnEndDeps = {
+type TurnEndDeps = {
   turnId: TurnId
   claimId: string
   server: TurnCalls

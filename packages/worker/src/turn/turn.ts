@@ -132,7 +132,7 @@ export type Turn<Params = Json> = {
   custom(name: string, data: Json): Promise<void>
 }
 
-export type HistoryOptions = {
+type HistoryOptions = {
   includeUnfinished?: boolean
   /** Pictures and PDFs with their bytes in place of the ids of their files, the newest 20 MiB, as a model takes them. `turn.run` does so by itself. */
   withFiles?: boolean
@@ -164,7 +164,7 @@ type MessageOptions = {
 }
 type WriteMessage<T> = (message: MessageHandle) => Promise<T>
 
-export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
+type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
   claim: Claim
   ask: Ask
   spawn: Spawn
@@ -179,7 +179,7 @@ export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
 }
 
 /** The files of one turn. */
-export type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: FileBytes, about: FileAbout): Promise<File> }
+type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: FileBytes, about: FileAbout): Promise<File> }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
 export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => string[] } {

@@ -16,7 +16,7 @@ export type UsageNotes = {
   checkBudget(): void
 }
 
-export type UsageNotesDeps = {
+type UsageNotesDeps = {
   /** Resolves with whether the task has used its budget. */
   deliver: (records: UsageRecord[]) => Promise<boolean>
   onError: (error: unknown) => void

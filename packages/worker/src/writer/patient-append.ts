@@ -7,7 +7,7 @@ import type { Append, AppendResult } from '@rivulet/broker'
 import { backoffMs, RivuletError } from '@rivulet/protocol'
 import type { Appender } from './appender.ts'
 
-export type PatientAppend = {
+type PatientAppend = {
   appender: Appender
   backpressureMs: number
   /** Whether nothing may be sent any more. */

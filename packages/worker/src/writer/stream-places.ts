@@ -5,7 +5,7 @@
 import type { Update } from '@rivulet/protocol'
 import type { TurnWriter } from './turn-writer.ts'
 
-export type StreamPlaces = {
+type StreamPlaces = {
   write(update: Update): Promise<void>
   /** Where its messages are in the turn, in the order in which they opened. */
   indexes(): number[]

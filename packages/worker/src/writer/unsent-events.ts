@@ -13,7 +13,7 @@ const maxHeldBytes = 512 * 1024
 /** An event that waits, and about how many bytes it is. */
 export type Unsent = { event: Event; size: number }
 
-export type UnsentEvents = {
+type UnsentEvents = {
   add(events: readonly Event[]): void
   /** The next events to append. Their bytes count until they are settled. */
   take(count: number): Unsent[]

@@ -8,7 +8,7 @@
  */
 import { turnOver } from '../turn/turn-over.ts'
 
-export type WriterState = { life: Life; log: LogPlace; isPaused: boolean }
+type WriterState = { life: Life; log: LogPlace; isPaused: boolean }
 
 type Life = { at: 'silent' } | { at: 'speaking' } | { at: 'ended' } | Stopped
 

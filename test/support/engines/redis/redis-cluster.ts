@@ -16,7 +16,7 @@ const slots = 16_384
 /** How long three servers may take to agree. */
 const patienceMs = 300_000
 
-export type RedisCluster = Engine & {
+type RedisCluster = Engine & {
   /** Of each server. */
   urls: string[]
 }

@@ -20,7 +20,7 @@ const sentinelCount = 3
 const failoverTimeoutMs = 4_000
 export const patience = { intervalMs: 100 }
 
-export type SentinelOptions = {
+type SentinelOptions = {
   folder: string
   /** After so long without a reply, a Sentinel takes a server for dead. */
   downAfterMs: number
@@ -31,7 +31,7 @@ export type SentinelOptions = {
 /** A server or a Sentinel. */
 export type Node = { port: string; client: Redis; start(): void; signal(name: NodeJS.Signals): void; kill(): Promise<void> }
 
-export type RedisSentinels = {
+type RedisSentinels = {
   /** For each program, with its login. */
   urls: Record<'api' | 'worker', string>
   /** The prefix of keys that the logins have, and the authority that signed the certificate. */

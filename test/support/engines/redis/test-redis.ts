@@ -10,7 +10,7 @@ import { startRedisCluster } from './redis-cluster.ts'
 import { startRedisSentinels } from './redis-sentinels.ts'
 
 /** `urls`: of each server. */
-export type TestRedis = Engine & { urls: string[] }
+type TestRedis = Engine & { urls: string[] }
 
 export async function startTestRedis(options: EngineOptions): Promise<TestRedis> {
   switch (process.env.RIVULET_TEST_REDIS) {

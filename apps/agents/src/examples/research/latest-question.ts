@@ -1,7 +1,7 @@
 /** The latest message of the user in a conversation, and the messages after it. */
 import type { HistoryMessage } from '@rivulet/agent'
 
-export type LatestQuestion = { question: string; since: HistoryMessage[] }
+type LatestQuestion = { question: string; since: HistoryMessage[] }
 
 /** Empty if the history has no question. */
 export function latestQuestion(messages: readonly HistoryMessage[]): LatestQuestion {

@@ -9,7 +9,7 @@ import { type Script, type Step, scriptSchema, stepsOf } from './script.ts'
 /** Steps between two yields to the event loop. An `await` of a settled promise does not yield, so a script of such steps would block the process. */
 const stepsAtOnce = 100
 
-export type ScriptedOptions = {
+type ScriptedOptions = {
   /** Whether an `exit` step may kill the process. Default false. */
   allowExit?: boolean
 }

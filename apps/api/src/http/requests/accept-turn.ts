@@ -40,8 +40,6 @@ export type WantedTurn =
 /** `dispatch` sends the turn to the queue: after its viewer is there, or at once. */
 export type AcceptedTurn = { task: Task; turn: Turn; dispatch: () => void }
 
-export type AcceptTurn = ReturnType<typeof createAcceptTurn>
-
 export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   const { limits } = services.config
   const { requireShare, accept: acceptWork, commitTask, commitTurn } = createAcceptWork(services, log)

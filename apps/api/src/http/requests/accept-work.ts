@@ -28,8 +28,6 @@ export type AcceptedWork = {
   dispatch: () => void
 }
 
-export type AcceptWork = ReturnType<typeof createAcceptWork>
-
 export function createAcceptWork(services: Services, log: FastifyBaseLogger) {
   const { databaseFor, acceptance, backlog, capacity, relay, announcing, waiting, metrics, tracer, vault } = services
   const { limits } = services.config

@@ -3,7 +3,7 @@ import { RivuletError } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 
 /** Whether a caller accepts a version; 0 is that of something that does not exist. */
-export type VersionCheck = (version: number) => boolean
+type VersionCheck = (version: number) => boolean
 
 export function etagOf(version: number): string {
   return `"${version}"`

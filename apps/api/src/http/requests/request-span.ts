@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Accepted } from '../../store/tasks/accept/create-task.ts'
 import { toRivuletError } from '../errors.ts'
 
-export type RequestSpan = {
+type RequestSpan = {
   /** What the turn is a part of from here on. */
   traceparent: string
   accepted(work: Accepted | undefined): void

@@ -30,8 +30,6 @@ type WantedResult = {
 
 const keepAliveMs = 15_000
 
-export type TurnResults = ReturnType<typeof createTurnResults>
-
 export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 'databaseFor' | 'hub' | 'metrics'>) {
   return { send }
 

@@ -26,7 +26,7 @@ import { toFullTurn, toTurn } from '../../store/rows.ts'
 import type { WaitOutcome } from '../../stream/channel.ts'
 import type { Services } from '../services.ts'
 
-export type AwaitedTurn = {
+type AwaitedTurn = {
   task: TaskId
   number: number
   waitMs: number
@@ -37,8 +37,6 @@ export type AwaitedTurn = {
 }
 
 type Waited = { how: WaitOutcome; cursor: Cursor }
-
-export type TurnWaits = ReturnType<typeof createTurnWaits>
 
 export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } }: Services) {
   return { respond }

@@ -71,7 +71,7 @@ export function acceptAnyBody(scope: FastifyInstance): void {
 }
 
 /** The head of an upload, which is known before its bytes, and the bytes. */
-export type UploadContent = FileHead & { bytes: AsyncIterable<Buffer> }
+type UploadContent = FileHead & { bytes: AsyncIterable<Buffer> }
 
 /** The body is the file. */
 const wholeBody = async (request: FastifyRequest, body: AsyncGenerator<Buffer>, maxBytes: number): Promise<UploadContent> => ({
@@ -79,7 +79,7 @@ const wholeBody = async (request: FastifyRequest, body: AsyncGenerator<Buffer>, 
   bytes: body,
 })
 
-export type Uploader = { tenant: string; caller: string; uploadedFor: string | null }
+type Uploader = { tenant: string; caller: string; uploadedFor: string | null }
 
 export function createTransferring({ files, transfers, metrics, config: { limits } }: Services) {
   return { upload, download }

@@ -35,7 +35,7 @@ export function cardOf({ name, description, skills, inputModes = anyMode }: Agen
 
 const anyMode = ['text/plain', 'application/json', 'application/octet-stream']
 
-export const resumeExtension = 'urn:rivulet:a2a:last-event-id'
+const resumeExtension = 'urn:rivulet:a2a:last-event-id'
 
 export function etagOf(card: object): string {
   return `"${createHash('sha256').update(JSON.stringify(card)).digest('base64url').slice(0, 22)}"`

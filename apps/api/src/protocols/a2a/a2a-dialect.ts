@@ -5,7 +5,7 @@ import { frameEnd, idLine } from '../../stream/sse-frame.ts'
 import { type A2aChunk, type A2aRun, openA2aStream } from './a2a-stream.ts'
 import type { A2aTask } from './a2a-task.ts'
 
-export type A2aOptions = {
+type A2aOptions = {
   run: A2aRun
   /** Wraps a chunk as the client expects it. */
   wrap: (chunk: A2aChunk) => object

@@ -37,14 +37,12 @@ export type Binding = {
   chunk(chunk: A2aChunk): object
 }
 
-export type A2aPage = { tasks: ListedTask[]; nextPageToken: string; pageSize: number; totalSize: number }
+type A2aPage = { tasks: ListedTask[]; nextPageToken: string; pageSize: number; totalSize: number }
 /** Without artifacts, unless they were asked for. */
-export type ListedTask = Omit<A2aTask, 'artifacts'> & Partial<Pick<A2aTask, 'artifacts'>>
+type ListedTask = Omit<A2aTask, 'artifacts'> & Partial<Pick<A2aTask, 'artifacts'>>
 
 type OwnTurn = { turn: TurnRow; name: string | null; contextId: string }
 type Begun = OwnTurn & { answered: ReadonlySet<string>; dispatch?: () => void }
-
-export type A2aOperations = ReturnType<typeof createA2aOperations>
 
 export function createA2aOperations(services: Services, log: FastifyBaseLogger, events: EventStream) {
   const { databaseFor, listsFor, ending, relay, capacity, reader, config } = services

@@ -7,7 +7,7 @@
 import type { Content, ContentOf, Json, JsonObject, Message } from '@rivulet/protocol'
 
 /** In the metadata of a message that came from a client of AG-UI. */
-export type ClientIds = { message?: string; run?: string; call?: string }
+type ClientIds = { message?: string; run?: string; call?: string }
 
 type Metadata = { metadata?: JsonObject }
 type Part = { type: 'text'; text: string } | { type: 'image' | 'audio' | 'video' | 'document'; source: Source }
@@ -23,7 +23,7 @@ export type AgUiMessage = { id: string } & Metadata &
     | { role: 'activity'; activityType: ActivityType; content: JsonObject }
   )
 
-export type ActivityType = 'data' | 'media' | 'tool-progress'
+type ActivityType = 'data' | 'media' | 'tool-progress'
 
 /** The activities that a snapshot has all of. */
 export const storedActivities: readonly ActivityType[] = ['data', 'media', 'tool-progress']
@@ -113,7 +113,7 @@ function callMessage(id: string, call: { id: string; name: string; args: string 
   }
 }
 
-export type ResultMessage = Extract<AgUiMessage, { role: 'tool' }>
+type ResultMessage = Extract<AgUiMessage, { role: 'tool' }>
 
 export function resultMessage(message: Message, content: ContentOf<'tool_response'>, request: Message | undefined): ResultMessage {
   const id = idOf(message)
@@ -125,7 +125,7 @@ export function resultMessage(message: Message, content: ContentOf<'tool_respons
   }
 }
 
-export type ActivityMessage = Extract<AgUiMessage, { role: 'activity' }>
+type ActivityMessage = Extract<AgUiMessage, { role: 'activity' }>
 
 export function activityOf(message: Message, content: ContentOf<'data' | 'media'>): ActivityMessage {
   const { type: activityType, ...fields } = content

@@ -2,7 +2,7 @@
 import type { AnswerBody } from '@rivulet/contract/waits'
 import { type Json, type JsonObject, RivuletError, type Wait } from '@rivulet/protocol'
 
-export type Interrupt = {
+type Interrupt = {
   id: string
   reason: 'tool_call' | 'input_required' | 'confirmation'
   message: string

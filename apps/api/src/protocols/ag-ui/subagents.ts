@@ -27,7 +27,7 @@ type ChildEvent = EventOf<'child.started' | 'child.finished'>
 type Outcome = EventOf<'child.finished'>['status']
 type About = { name: string; callId?: string | undefined }
 
-export type SubagentsOptions = {
+type SubagentsOptions = {
   /** The narrator of the run. */
   narrator: Narrator
   /** Without it, subagents only start and end. */

@@ -14,7 +14,7 @@ import { answerOf, type ResumeEntry } from './interrupts.ts'
 import { toolResults } from './run-input.ts'
 
 /** `turnNumber` is that of the turn that goes on; null where nothing was answered. */
-export type GivenAnswers = { answered: ReadonlySet<string>; turnNumber: number | null }
+type GivenAnswers = { answered: ReadonlySet<string>; turnNumber: number | null }
 
 export function createThreadAnswers(services: Pick<Services, 'config' | 'databaseFor' | 'reader' | 'waiting' | 'metrics' | 'refusals'>) {
   const { config, databaseFor, reader } = services

@@ -40,7 +40,7 @@ import {
 } from '@rivulet/views/ai-sdk'
 import type { DialectStream, LoggedEvent } from '../../stream/dialects/dialect.ts'
 
-export type AiSdkStreamOptions = {
+type AiSdkStreamOptions = {
   task: TaskId
   /** The turn to stream. */
   turnNumber?: number | undefined

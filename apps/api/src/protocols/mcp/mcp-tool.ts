@@ -77,7 +77,7 @@ function elicitationOf({ kind, title, detail, schema, tool, arguments: args }: W
   return { mode: 'form', message: [title, ...(detail === undefined ? [] : [detail]), ...call].join('\n\n'), requestedSchema }
 }
 
-export type InputResponse = { action: 'accept' | 'decline' | 'cancel'; content?: JsonObject | undefined }
+type InputResponse = { action: 'accept' | 'decline' | 'cancel'; content?: JsonObject | undefined }
 
 export function answerOf({ kind }: Pick<Wait, 'kind'>, { action, content }: InputResponse): AnswerBody {
   if (action !== 'accept') return { action: 'decline' }

@@ -32,7 +32,7 @@ export function isReference(item: InputItem): item is z.output<typeof itemRefere
 type MessageGroup = HistoryMessage[]
 
 /** Without an input, the agent responds to the history. */
-export type Conversation = { history: HistoryMessage[]; input?: Content | Content[] }
+type Conversation = { history: HistoryMessage[]; input?: Content | Content[] }
 
 /** A conversation that another agent has handed over ends with the result of its call. */
 export function handedOver(groups: readonly MessageGroup[]): Conversation {

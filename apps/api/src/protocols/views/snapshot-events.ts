@@ -19,7 +19,7 @@ import {
 } from '@rivulet/protocol'
 
 /** The turns that a client has the start of, and those it has the end of. */
-export type KnownTurns = { begun: ReadonlySet<number>; finished: ReadonlySet<number> }
+type KnownTurns = { begun: ReadonlySet<number>; finished: ReadonlySet<number> }
 
 export function snapshotEvents({ turns, messages, messagesFrom }: Snapshot, { begun, finished }: KnownTurns): Event[] {
   const unfinished = turns.find(({ status }) => !hasEnded(status))?.number ?? Number.POSITIVE_INFINITY

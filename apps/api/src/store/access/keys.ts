@@ -15,9 +15,9 @@ export type KeyRow = typeof keys.$inferSelect
 /** Both by the clock of Postgres. `expiresInMs` is null where the key has no end. */
 export type FoundKey = KeyRow & { isLive: boolean; expiresInMs: number | null }
 
-export type KeyDigest = Pick<KeyRow, 'id' | 'digest'>
+type KeyDigest = Pick<KeyRow, 'id' | 'digest'>
 
-export type KeyTerms = {
+type KeyTerms = {
   tenant: string
   name: string
   scopes: Scope[]
@@ -27,9 +27,9 @@ export type KeyTerms = {
 }
 
 /** Live keys of one tenant; null: no limit. */
-export type MaxKeys = number | null
+type MaxKeys = number | null
 
-export type Rotation = { at: 'rotated'; key: KeyRow; replaced: KeyRow } | { at: 'unknown' | 'ended' | 'replaced' | 'too many' }
+type Rotation = { at: 'rotated'; key: KeyRow; replaced: KeyRow } | { at: 'unknown' | 'ended' | 'replaced' | 'too many' }
 
 export function insertKey(
   db: Database,

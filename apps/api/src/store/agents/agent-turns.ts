@@ -11,7 +11,7 @@ export type TurnStage = 'queued' | 'working' | 'asking' | 'completed' | 'failed'
 /** A turn in the order of the list. */
 export type TurnPlace = { at: Date; id: TurnId }
 
-export type TurnFilter = { agent: string; task?: TaskId | undefined; stage?: TurnStage | undefined; since?: Date | undefined }
+type TurnFilter = { agent: string; task?: TaskId | undefined; stage?: TurnStage | undefined; since?: Date | undefined }
 
 /** `total` counts all turns of the filter. Its cost grows with the turns of the agent, or of the task; that of a page does not. */
 export async function listTurns(

@@ -5,7 +5,7 @@ import { isDue, isNext } from '../turns/turn-states.ts'
 import { presentWorkers } from './agents.ts'
 
 /** `agent` is the name of the queue. `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */
-export type AgentQueue = { agent: string; queued: number; oldestMs: number; running: number; workers: number }
+type AgentQueue = { agent: string; queued: number; oldestMs: number; running: number; workers: number }
 
 export async function readQueues(db: Database, workerTimeoutMs: number): Promise<AgentQueue[]> {
   const { rows } = await db.execute<Record<keyof AgentQueue, string>>(sql`

@@ -21,11 +21,11 @@ import { waitsOf } from '../waits/wait-rows.ts'
 export type TreeLimits = { childDepth: number; childAlive: number; childTotal: number; queuedTurns: number }
 
 /** `agents` are those that the worker's key allows; null: all. */
-export type SpawnLimits = TreeLimits & { agents: readonly string[] | null }
+type SpawnLimits = TreeLimits & { agents: readonly string[] | null }
 
 export type SpawnedChild = { name: string } & ({ task: TaskId } | { error: { code: ErrorCode; message: string } })
 
-export type Spawned =
+type Spawned =
   | { result: 'spawned'; turn: TurnRow; children: SpawnedChild[]; waits: Wait[]; accepted: Accepted[] }
   | { result: 'superseded' | 'too_large' }
 

@@ -4,7 +4,7 @@
  */
 import type { Tenant } from './tenant.ts'
 
-export type FairSlotsOptions = {
+type FairSlotsOptions = {
   max: number
   /** How long a caller waits for a slot; default: not at all. */
   waitMs?: number

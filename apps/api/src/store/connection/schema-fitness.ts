@@ -16,7 +16,7 @@ import { whySessionsAreUnfit } from './session-fitness.ts'
 type Migration = { name: string; at: number; hash: string }
 type Applied = Omit<Migration, 'name'>
 
-export type SchemaDemand = {
+type SchemaDemand = {
   pool: Pool
   /** Its connections see the rows of one tenant each. */
   tenantPool: Pool

@@ -12,7 +12,7 @@ import type { Readable, Tenant } from './tenant.ts'
 const told = new WeakMap<PoolClient, string>()
 
 /** Where tenants share a pool: a slot for each connection, and how long a statement may take, if that is shorter than elsewhere. */
-export type PoolShare = { slots?: FairSlots; limitMs?: number }
+type PoolShare = { slots?: FairSlots; limitMs?: number }
 
 const statementCanceled = '57014'
 

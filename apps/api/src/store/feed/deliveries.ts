@@ -16,7 +16,7 @@ import { deliveries, feed, feedReaders, tasks, webhooks } from '../schema.ts'
 import { deliveryTarget } from './delivery-target.ts'
 import { horizon, readFeed, type TenantEntry } from './read-feed.ts'
 
-export type DeliveryRow = typeof deliveries.$inferSelect
+type DeliveryRow = typeof deliveries.$inferSelect
 /** With the address and the secrets to sign with, as they are now. */
 export type DueDelivery = Pick<DeliveryRow, 'id' | 'tenant' | 'webhook' | 'payload' | 'attempts'> & { url: string; secrets: string[] }
 

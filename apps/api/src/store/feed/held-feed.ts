@@ -5,7 +5,7 @@ import { feed } from '../schema.ts'
 import { horizon } from './read-feed.ts'
 
 /** The age of the oldest entry that is held back, and the transaction that holds it, as far as our login may see that. */
-export type HeldFeed = { seconds: number; holder: string }
+type HeldFeed = { seconds: number; holder: string }
 
 export async function readHeldFeed(db: Database): Promise<HeldFeed> {
   const { rows } = await db.execute<{ seconds: string | null; holder: string }>(sql`

@@ -15,9 +15,9 @@ export function sealOnEnd<T extends { onEnd?: OnEnd | undefined }>(vault: Pick<V
   return onEnd?.secret === undefined ? request : { ...request, onEnd: { ...onEnd, secret: vault.sealText(tenant, onEnd.secret) } }
 }
 
-export type Renewal = Pick<Vault, 'oldKeyName' | 'renewText'>
+type Renewal = Pick<Vault, 'oldKeyName' | 'renewText'>
 /** `next` is the last task of a full page; null after the last page. */
-export type RenewedTasks = { moved: number; next: TaskId | null }
+type RenewedTasks = { moved: number; next: TaskId | null }
 
 /** Reads one page of tasks in the order of their ids, because no index holds the few tasks that have a secret. */
 export async function renewTasks(db: Database, renewal: Renewal, after: TaskId | null, limit: number): Promise<RenewedTasks> {

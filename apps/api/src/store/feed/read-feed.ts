@@ -26,7 +26,7 @@ export type FeedRead = { entries: TenantEntry[]; next: Cursor; isFull: boolean }
 const maxLookedAt = 10_000
 
 /** How long entries are kept. */
-export const feedRetentionMs = 7 * 24 * 3_600_000
+const feedRetentionMs = 7 * 24 * 3_600_000
 
 /** The oldest transaction that still runs. Those before it have ended, so no further entry of theirs can appear. All of earlier servers have ended. */
 export const horizon = sql`((pg_snapshot_xmin(pg_current_snapshot())::text)::bigint + (select shift from ${feedServer}))`

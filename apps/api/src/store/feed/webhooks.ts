@@ -1,6 +1,6 @@
 /** Webhooks of tenants. */
 import type { ChangeWebhook, ListWebhooks } from '@rivulet/contract/webhooks'
-import { and, asc, count, eq, gt, or, sql } from 'drizzle-orm'
+import { and, asc, count, eq, gt, or } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import { isStale, type Vault } from '../access/vault.ts'
 import type { Database, Transaction } from '../connection/database.ts'
@@ -11,7 +11,7 @@ import { deliveries, webhooks } from '../schema.ts'
 import { deliveryTarget } from './delivery-target.ts'
 
 export type WebhookRow = typeof webhooks.$inferSelect
-export type NewWebhookRow = Pick<WebhookRow, 'url' | 'events' | 'agent' | 'secret'>
+type NewWebhookRow = Pick<WebhookRow, 'url' | 'events' | 'agent' | 'secret'>
 
 /** How long the server signs with the old secret, too, after a rotation. */
 const overlapMs = 24 * 3_600_000
@@ -102,9 +102,6 @@ export async function renewWebhookSecrets(db: Database, renewal: Pick<Vault, 'ol
     return moved.length
   })
 }
-
-/** Those that take entries of a tenant. */
-export const isActive = sql`${webhooks.status} = 'active'`
 
 function isWebhook(tenant: Tenant, id: string) {
   return and(eq(webhooks.id, id), isOf(tenant, webhooks.tenant))

@@ -107,7 +107,7 @@ export async function getFile(db: Database, tenant: Tenant, id: FileId, task: Ta
   return file
 }
 
-export type FilePage = { after?: FileId | undefined; limit: number; order: 'asc' | 'desc'; isUsed?: true }
+type FilePage = { after?: FileId | undefined; limit: number; order: 'asc' | 'desc'; isUsed?: true }
 
 /** The files that callers or workers have uploaded, by their ids, which grow with time. `isUsed`: only those that a task or a schedule has referred to. */
 export async function listFiles(db: Database, tenant: Tenant, { after, limit, order, isUsed }: FilePage): Promise<FileRow[]> {
@@ -122,7 +122,7 @@ export async function listFiles(db: Database, tenant: Tenant, { after, limit, or
 }
 
 /** The same for an unknown file, for one of another tenant, and for one of another task. */
-export function fileNotFound(task: TaskId | null = null): RivuletError {
+function fileNotFound(task: TaskId | null = null): RivuletError {
   return new RivuletError('not_found', task === null ? 'No such file' : 'The task refers to no such file')
 }
 

@@ -11,8 +11,8 @@ import type { Page } from '../reads/pages.ts'
 import { memorySizes, memoryValues, tasks } from '../schema.ts'
 
 type Row = typeof memoryValues.$inferSelect
-export type MemoryPlace = { tenant: Tenant; scope: string; key: string }
-export type MemoryChange = {
+type MemoryPlace = { tenant: Tenant; scope: string; key: string }
+type MemoryChange = {
   /** The new value, from the one that is stored. */
   newValue: (stored: Json | undefined) => Json
   /** Whether the caller accepts the version that it replaces; 0 before the first. */

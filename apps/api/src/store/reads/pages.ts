@@ -22,7 +22,7 @@ export function pageOf<T, C>(rows: readonly PageRow[], entityOf: (row: JsonRow) 
 const maxSearchedBytes = 8 * 1024 * 1024
 
 /** `indexed`: the rows to look at, which an index finds, in the order of their ids. */
-export type Searched = { table: 'tasks' | 'waits'; order: 'asc' | 'desc'; indexed: SQL }
+type Searched = { table: 'tasks' | 'waits'; order: 'asc' | 'desc'; indexed: SQL }
 
 /**
  * Reads a page of at most so many rows. Where Postgres does not return it in time, it looks at a tenth of them instead.

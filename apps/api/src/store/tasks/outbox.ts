@@ -18,7 +18,7 @@ export type SentTurn = { task: TaskId; number: number; agent: string; attempt: n
 /** `turn` is its id, where `number` is what people call it. `delayMs`: until it may run, as of when Postgres was asked. */
 export type Intent = SentTurn & { id: number; turnId: TurnId; delayMs: number; priority: number; rank?: number }
 
-export type Draining = {
+type Draining = {
   limit: number
   /** Younger ones are left to the process that wrote them. 0: all, whatever the clock says. */
   olderThanMs: number

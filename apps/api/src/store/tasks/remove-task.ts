@@ -32,7 +32,7 @@ export async function removeOnlyTurn(db: Database | Transaction, caller: Readabl
 /** Of so many messages together, because a statement may take 5 s, and deletes 20,000 messages in about half a second. */
 const maxMessages = 20_000
 
-export type OldTasks = {
+type OldTasks = {
   removed: string[]
   /** Where to go on; null when all have been looked at. */
   next: string | null

@@ -17,7 +17,7 @@ import { heldTurns, holdFreeTasksOf, lockTask, raisedEpoch, raiseEpoch, resultsO
 import { dispatch } from '../tasks/outbox.ts'
 import { type AttemptEnd, keepAttempt } from './attempts.ts'
 
-export type Extended = {
+type Extended = {
   /** Turns that this worker no longer holds. */
   lost: string[]
   /** Turns that were taken away from it, and that no other worker had claimed. */

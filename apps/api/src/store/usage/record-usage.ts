@@ -12,7 +12,7 @@ import { endedList } from '../turns/turn-states.ts'
 /** `cost` is in US dollars; null: unknown. */
 export type UsageRow = { id: string; model: string | null; usage: Usage; tokens: number; cost: number | null }
 
-export type NewUsage = { agent: string; model: string | null; tokens: number }
+type NewUsage = { agent: string; model: string | null; tokens: number }
 
 /** Nothing is stored of a turn that is gone. Returns what was not stored before. */
 export async function recordUsage(db: Database | Transaction, turnId: TurnId, rows: readonly UsageRow[]): Promise<NewUsage[]> {

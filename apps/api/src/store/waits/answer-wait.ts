@@ -27,7 +27,7 @@ import { toWait, type WaitRow } from './wait-rows.ts'
 /** `turn` is null when the same answer was given before. */
 export type Answered = { wait: Wait; turn: TurnRow | null }
 
-export type GivenAnswer = AnswerBody & { by?: string | undefined }
+type GivenAnswer = AnswerBody & { by?: string | undefined }
 
 export async function answerWait(tx: Transaction, caller: Readable, task: TaskId, id: WaitId, given: GivenAnswer): Promise<Answered> {
   await lockTask(tx, caller, task)

@@ -22,7 +22,7 @@ export type Parked =
   | { result: 'answered'; turn: TurnRow | null }
   | { result: 'already' | 'superseded' }
 
-export type Parking = { epoch: number; claimId: string; messages: readonly Message[]; joins: Joins; state: State | null; keptTo: number }
+type Parking = { epoch: number; claimId: string; messages: readonly Message[]; joins: Joins; state: State | null; keptTo: number }
 
 export async function parkTurn(db: Database, turn: TurnRow, parking: Parking): Promise<Parked> {
   const { epoch, claimId, messages: said, joins, state, keptTo } = parking

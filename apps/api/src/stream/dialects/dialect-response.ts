@@ -9,7 +9,7 @@ import { type Frame, pieceOf } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import type { Dialect, DialectStream } from './dialect.ts'
 
-export type DialectResponse = SseResponse & {
+type DialectResponse = SseResponse & {
   /** The socket has drained. Returns true when it has taken everything that was written, so that the viewer may continue. */
   drained(): boolean
 }

@@ -26,14 +26,14 @@ export type ManyResponse = Pick<Watching, 'drained' | 'gone' | 'leave'> & {
 }
 
 /** Hears of the frames that may stand for children of a task. */
-export type ChildListener = { started(child: TaskId): void; snapshot(task: TaskId): void }
+type ChildListener = { started(child: TaskId): void; snapshot(task: TaskId): void }
 
 type Part = { task: TaskId; prefix: Buffer; watching: Watching | null; last: FrameType | null }
 
 /** The bytes of a piece for the next write, with a prefix inserted at a place in its source. */
 type Pending = { prefix: Buffer; piece: Piece; at: number }
 
-export type ManyOptions = { isTagged: boolean; children: ChildListener | null }
+type ManyOptions = { isTagged: boolean; children: ChildListener | null }
 
 const noPrefix = Buffer.alloc(0)
 

@@ -9,14 +9,14 @@ import type { ViewerStart } from '../viewer/viewer.ts'
 import { holds } from '../viewer/viewer-place.ts'
 import { encodeEnd, snapshotOf } from './message-response.ts'
 
-export type MessagePlace =
+type MessagePlace =
   /** The client has everything there will be. */
   | { kind: 'over' }
   /** The log no longer has the message: its whole stream, as text. */
   | { kind: 'stored'; text: string }
   | { kind: 'live'; feed: Feed; begin: ViewerStart }
 
-export type MessagePlaceDeps = {
+type MessagePlaceDeps = {
   hub: Pick<Hub, 'open'>
   log: LogReader
   /** The message as stored. */

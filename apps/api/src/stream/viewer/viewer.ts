@@ -33,7 +33,7 @@ export type Viewer = {
 }
 
 /** The frames between two positions of a feed, the second of which is where it stands. `isLast` when nothing is left to come. */
-export type Batch = { from: Cursor; to: Cursor; shared: Shared; isLast: boolean }
+type Batch = { from: Cursor; to: Cursor; shared: Shared; isLast: boolean }
 
 /** A cursor counts for the feed as it was when it was looked for. */
 export type ViewerStart =
@@ -41,7 +41,7 @@ export type ViewerStart =
   | { kind: 'snapshot'; reason: 'gap'; heard: Cursor }
   | { kind: 'after'; cursor: Cursor; loads: number }
 
-export type ViewerDeps = {
+type ViewerDeps = {
   feed: Feed
   response: SseResponse
   begin: ViewerStart

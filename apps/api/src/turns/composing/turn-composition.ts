@@ -30,7 +30,7 @@ export type CompositionDeps = {
 type Place = 'current' | 'lost' | 'fenced'
 
 /** `next` is the number of the next update. With an error, nothing was written: it is about the update `at`. */
-export type Composed = { result: AppendResult | 'lost' | 'invalid'; next: number; at?: number; error?: RivuletError }
+type Composed = { result: AppendResult | 'lost' | 'invalid'; next: number; at?: number; error?: RivuletError }
 
 /** The server alone writes that a turn begins, waits or ends. */
 export const workerEvents = new Set<Event['type']>([

@@ -14,9 +14,9 @@ import { createEndedTurns, loggedFailure } from './ended-turns.ts'
 import { createTurnCanceling, type TurnEndingDeps } from './turn-canceling.ts'
 import { closeTurn, foldWhole, joinsAndState, newMessages, type WholeFold } from './turn-fold.ts'
 
-export type WorkerOutcome = FinishBody['outcome']
+type WorkerOutcome = FinishBody['outcome']
 
-export type FinishRequest = { turn: TurnRow; epoch: number; claim: string; outcome: WorkerOutcome; appended: number; digest?: string }
+type FinishRequest = { turn: TurnRow; epoch: number; claim: string; outcome: WorkerOutcome; appended: number; digest?: string }
 
 /** `leavesWork`: this turn or the one behind it may wait in the outbox. */
 type Finish = { result: FinishResult['result'] | 'gap'; leavesWork: boolean }

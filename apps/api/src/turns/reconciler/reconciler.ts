@@ -39,7 +39,7 @@ const leasesAtOnce = 5
 const batchSize = 500
 const overdue = { code: 'deadline_exceeded', message: 'The turn exceeded its deadline' }
 
-export type ReconcilerDeps = HousekeepingDeps & {
+type ReconcilerDeps = HousekeepingDeps & {
   pool: Pool
   /** The pool of heartbeats. While it cannot be queried for expired leases, no heartbeat is accepted either. */
   leases: Database

@@ -6,7 +6,7 @@ import type { Metrics, repairKinds } from '../../telemetry/metrics.ts'
 import { type AboutTurn, aboutTurn } from '../about-turn.ts'
 import type { Relay } from '../relay.ts'
 
-export type RepairKind = (typeof repairKinds)[number]
+type RepairKind = (typeof repairKinds)[number]
 type Chore = RepairKind | 'retention' | 'wait'
 
 export type Repairs = ReturnType<typeof createRepairs>

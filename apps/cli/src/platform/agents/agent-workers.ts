@@ -3,7 +3,7 @@ import { argumentsOf } from '../programs.ts'
 import { type ProcessSpec, type SupervisedProcess, superviseProcess } from '../supervised-process.ts'
 import { byLanguage, pythonWorker } from './python.ts'
 
-export type AgentWorkersSpec = Omit<ProcessSpec, 'name' | 'command' | 'args'> & {
+type AgentWorkersSpec = Omit<ProcessSpec, 'name' | 'command' | 'args'> & {
   /** Without files, the example agents run. */
   files: readonly string[]
   /** For Node alone. */

@@ -10,7 +10,7 @@ const leastVersion = [3, 10]
 
 export const isPython = (file: string): boolean => file.endsWith('.py')
 
-export type AgentFiles = { python: readonly string[]; node: readonly string[] }
+type AgentFiles = { python: readonly string[]; node: readonly string[] }
 
 export function byLanguage(files: readonly string[]): AgentFiles {
   return { python: files.filter(isPython), node: files.filter(file => !isPython(file)) }

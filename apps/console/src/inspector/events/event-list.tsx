@@ -17,7 +17,7 @@ const filterNames: Record<EventFilter, string> = {
   others: 'Others',
 }
 
-export type EventListProps = { log: EventLog; chosen: Entry | undefined; onChoose: (cursor: string) => void }
+type EventListProps = { log: EventLog; chosen: Entry | undefined; onChoose: (cursor: string) => void }
 
 export const EventList = memo(({ log, chosen, onChoose }: EventListProps) => {
   const [filter, setFilter] = useState<EventFilter>('all')

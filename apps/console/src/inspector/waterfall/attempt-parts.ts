@@ -4,7 +4,7 @@ import { groupsOf, isOfModel } from '../../transcript/responses.ts'
 import { tokensIn } from '../../transcript/turn-usage.ts'
 import { newSpan, type Outcome, outcomes, type Span, timeOf } from './span.ts'
 
-export type AttemptGiven = {
+type AttemptGiven = {
   turn: number
   attempt: number
   depth: number

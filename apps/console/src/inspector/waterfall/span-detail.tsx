@@ -11,7 +11,7 @@ import { contentText } from '../../transcript/content-text.ts'
 import { PlainText } from '../../transcript/contents/plain-text.tsx'
 import type { Span } from './span.ts'
 
-export type SpanDetailProps = {
+type SpanDetailProps = {
   span: Span
   /** When the task began. */
   start: number

@@ -11,7 +11,7 @@ import { placeIn, type Range, ticksIn, zoomed } from './scale.ts'
 import type { Outcome, Span, SpanKind } from './span.ts'
 import { rangeOf, spansOf } from './spans.ts'
 
-export type WaterfallProps = { spans: readonly Span[]; now: number; chosenKey: string | null; onChoose(span: Span): void }
+type WaterfallProps = { spans: readonly Span[]; now: number; chosenKey: string | null; onChoose(span: Span): void }
 
 const mostRows = 400
 /** The room that the words at a moment of the axis need. */

@@ -1,7 +1,7 @@
 /** A button in one of four looks. */
 import type { ButtonHTMLAttributes, Ref } from 'react'
 
-export type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'
+type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'
 
 const looks: Record<ButtonKind, string> = {
   primary: 'bg-accent text-accent-ink hover:opacity-90',
@@ -10,7 +10,7 @@ const looks: Record<ButtonKind, string> = {
   danger: 'border border-bad bg-bad-well text-bad hover:opacity-90',
 }
 
-export type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { kind?: ButtonKind; ref?: Ref<HTMLButtonElement> }
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { kind?: ButtonKind; ref?: Ref<HTMLButtonElement> }
 
 export function Button({ kind = 'plain', className = '', ...rest }: ButtonProps) {
   return (

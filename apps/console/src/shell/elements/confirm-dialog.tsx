@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
 
-export type ConfirmDialogProps = { title: string; action: string; onClose: () => void; onConfirm: () => void; children: ReactNode }
+type ConfirmDialogProps = { title: string; action: string; onClose: () => void; onConfirm: () => void; children: ReactNode }
 
 export function ConfirmDialog({ title, action, onClose, onConfirm, children }: ConfirmDialogProps) {
   return (

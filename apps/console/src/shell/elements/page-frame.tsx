@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { usePageTitle } from '../hooks/use-page-title.ts'
 import { StaleNote } from './stale-note.tsx'
 
-export type PageFrameProps = {
+type PageFrameProps = {
   title: string
   /** How many things wait for the reader, in the title of the browser's tab. */
   count?: number
@@ -64,7 +64,7 @@ export function Table({
   )
 }
 
-export type Period = { minutes: number; name: string }
+type Period = { minutes: number; name: string }
 
 export const periods: readonly Period[] = [
   { minutes: 60, name: '1 hour' },

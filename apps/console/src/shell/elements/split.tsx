@@ -2,7 +2,7 @@
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useRef } from 'react'
 import { useStored } from '../hooks/use-stored.ts'
 
-export type SplitProps = {
+type SplitProps = {
   name: string
   direction: 'row' | 'column'
   /** Of the border. */

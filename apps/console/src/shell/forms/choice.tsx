@@ -1,5 +1,5 @@
 /** A filter of a list: one of several values, or none of them. */
-export type ChoiceProps = {
+type ChoiceProps = {
   label: string
   value: string | null
   options: readonly string[]

@@ -5,7 +5,7 @@ import { Dialog } from '../elements/dialog.tsx'
 import { textOf } from '../queries.ts'
 import { FormError } from './field.tsx'
 
-export type FormDialogProps = Omit<HTMLAttributes<HTMLFormElement>, 'onSubmit'> & {
+type FormDialogProps = Omit<HTMLAttributes<HTMLFormElement>, 'onSubmit'> & {
   title: string
   /** The name of the button that submits the form. */
   action: string

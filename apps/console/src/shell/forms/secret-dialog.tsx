@@ -3,7 +3,7 @@ import { Button } from '../elements/button.tsx'
 import { CopyButton } from '../elements/copy-button.tsx'
 import { Dialog } from '../elements/dialog.tsx'
 
-export type SecretDialogProps = { title: string; note: string; copy: string; secret: string; onClose: () => void }
+type SecretDialogProps = { title: string; note: string; copy: string; secret: string; onClose: () => void }
 
 export function SecretDialog({ title, note, copy, secret, onClose }: SecretDialogProps) {
   return (

@@ -3,7 +3,7 @@ import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 're
 
 const spare = 12
 
-export type FixedRows = {
+type FixedRows = {
   scroller: RefObject<HTMLDivElement | null>
   from: number
   to: number

@@ -11,9 +11,9 @@ const nearEndPx = 48
 const upKeys = new Set(['ArrowUp', 'PageUp', 'Home'])
 const downKeys = new Set(['ArrowDown', 'PageDown', 'End', ' '])
 
-export type Stick = { isStuck(): boolean; stick(): void; letGo(): void }
+type Stick = { isStuck(): boolean; stick(): void; letGo(): void }
 
-export type StickOptions = {
+type StickOptions = {
   onChange?(isStuck: boolean): void
   /** Whether the end of the scroller is the end of what there is. */
   mayStick?(): boolean

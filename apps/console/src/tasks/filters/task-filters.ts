@@ -13,7 +13,7 @@ export const periods: readonly { minutes: number; name: string }[] = [
 ]
 
 /** `name` is that of the value in the address. */
-export type Chip = { name: string; label: string }
+type Chip = { name: string; label: string }
 
 /** What is not understood is left out, because an address is written by people, too. */
 export function queryIn(address: string, now: number): TaskQuery {

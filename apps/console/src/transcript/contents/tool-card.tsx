@@ -9,7 +9,7 @@ import { duration } from '../../shell/human-units.ts'
 import { PlainText } from './plain-text.tsx'
 import { type CallState, callStateOf } from './tool-call.ts'
 
-export type ToolCardProps = {
+type ToolCardProps = {
   request: Message | null
   response: Message | null
   /** The turn has ended. */

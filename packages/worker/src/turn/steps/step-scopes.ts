@@ -26,7 +26,7 @@ type Scope = { names: Map<string, number> }
  */
 const speaker = new AsyncLocalStorage<Step>()
 
-export type StepScopes = {
+type StepScopes = {
   /** A step inside the one that the calling code belongs to. */
   open(name: string): Step
   run<T>(step: Step, work: () => T): T

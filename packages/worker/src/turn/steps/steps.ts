@@ -33,7 +33,7 @@ import { createStepScopes, type Step } from './step-scopes.ts'
 
 export type TakeStep = <T>(name: string, work: () => Promise<T> | T) => Promise<Stored<T>>
 
-export type StepsDeps = {
+type StepsDeps = {
   writer: TurnWriter
   remembered: Claim['steps']
   /** Resolves when the next attempt will know of it. */

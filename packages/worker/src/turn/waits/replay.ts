@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type ComposedTurn, type Content, createTurnComposer, type Message, RivuletError, type Update } from '@rivulet/protocol'
 import type { TurnWriter } from '../../writer/turn-writer.ts'
 
-export type Replay = {
+type Replay = {
   /** The turn's writer, for everything that the handler emits. */
   writer: TurnWriter
   /** Throws unless everything that was kept has been emitted again. */

@@ -48,7 +48,7 @@ export type Spawn = {
   spawnEach(children: readonly NamedChild[]): Promise<SpawnOutcome[]>
 }
 
-export type SpawnDeps = {
+type SpawnDeps = {
   waits: Waits
   /** The step that the calling code belongs to. */
   within: () => string | undefined

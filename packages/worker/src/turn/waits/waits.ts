@@ -12,7 +12,7 @@ import { failpoint } from '@rivulet/runtime/failpoint'
 /** How often a held turn looks whether it should park. */
 const lookMs = 500
 
-export type WaitsDeps = {
+type WaitsDeps = {
   ask: (waits: WantedWait[]) => Promise<AskResult>
   /** The waits as they are now; null when the turn is no longer ours. */
   read: () => Promise<Wait[] | null>

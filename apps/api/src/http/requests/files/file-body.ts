@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import { RivuletError } from '@rivulet/protocol'
 import { allowSlowBody } from '../request-head.ts'
 
-export type BodyLimits = {
+type BodyLimits = {
   maxBytes: number
   tooLarge: () => RivuletError
   stallMs: number

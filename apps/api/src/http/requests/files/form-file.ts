@@ -9,7 +9,7 @@ const maxFieldBytes = 64 * 1_024
 const maxFields = 20
 const lineBreak = Buffer.from('\r\n')
 
-export type FormFile = { name: string | null; mimeType: string; bytes: AsyncGenerator<Buffer> }
+type FormFile = { name: string | null; mimeType: string; bytes: AsyncGenerator<Buffer> }
 
 type Part = { name: string; fileName: string | null; mimeType: string }
 

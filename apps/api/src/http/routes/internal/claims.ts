@@ -24,7 +24,7 @@ import type { Call, HeldTurns } from './held-turns.ts'
 const unreadable = { code: 'secrets_unreadable', message: 'The secrets of this task cannot be decrypted; set them again' }
 const overBudget = { code: 'budget_exceeded', message: 'The task has used its budget' }
 
-export type ClaimCalls = ReturnType<typeof createClaimCalls>
+type ClaimCalls = ReturnType<typeof createClaimCalls>
 
 export function claimRoutes(scope: FastifyInstance, { hello, claim, reopen }: ClaimCalls): void {
   serve(scope, contract.registerWorker, hello)

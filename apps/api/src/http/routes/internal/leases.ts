@@ -16,7 +16,7 @@ import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import type { Call, Caller, HeldTurns } from './held-turns.ts'
 
-export type LeaseCalls = ReturnType<typeof createLeaseCalls>
+type LeaseCalls = ReturnType<typeof createLeaseCalls>
 
 export function leaseRoutes(scope: FastifyInstance, { heartbeat, release, finish }: LeaseCalls): void {
   serve(scope, contract.extendLeases, heartbeat)

@@ -17,7 +17,7 @@ import { serve } from '../../serve.ts'
 import type { Services } from '../../services.ts'
 import type { Call, HeldTurns } from './held-turns.ts'
 
-export type StepCalls = ReturnType<typeof createStepCalls>
+type StepCalls = ReturnType<typeof createStepCalls>
 
 export function stepRoutes(scope: FastifyInstance, { step, usage, take, history, largeBody }: StepCalls): void {
   serve(scope, contract.rememberStep, step, largeBody)

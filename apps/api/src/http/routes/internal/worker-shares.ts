@@ -17,7 +17,7 @@ type Kind = keyof typeof atOnce
 const maxWaiting = 1_000
 
 /** By the last part of a path. Every other call is a `call`, and null has no share. */
-export type CallKinds = Readonly<Record<string, Kind | null>>
+type CallKinds = Readonly<Record<string, Kind | null>>
 
 /** Returns what makes the routes of a scope take part. */
 export function createTenantShares(): (scope: FastifyInstance, kinds: CallKinds) => void {

@@ -13,7 +13,7 @@ import type { WorkerCalls } from '../internal/internal.ts'
 
 /** A turn as its worker holds it. */
 export type HeldTurn = { turn: TurnId; claim: string; epoch: number }
-export type Continuation = { next: number; epoch: number }
+type Continuation = { next: number; epoch: number }
 
 export class ComposedTurns {
   readonly #compositions: TurnCompositions

@@ -15,7 +15,7 @@ import { itemOf, questionItem, sourcesOf } from '../responses/output-item.ts'
 import { questionsOf } from '../responses/segment.ts'
 
 export type ConversationItem = { id: string }
-export type ItemPage = { after?: string | undefined; limit: number; order: 'asc' | 'desc' }
+type ItemPage = { after?: string | undefined; limit: number; order: 'asc' | 'desc' }
 
 export function createConversationItems({
   databaseFor,

@@ -5,7 +5,7 @@ import { frameEnd, idLine } from '../../../stream/sse-frame.ts'
 import { type OpenAiResponse, type ResponseHead, responseOf } from './response-object.ts'
 import { openResponseStream, type ResponseChunk } from './response-stream.ts'
 
-export type OpenAiResponsesOptions = {
+type OpenAiResponsesOptions = {
   head: ResponseHead
   after: number | null
   hidesRetries?: boolean

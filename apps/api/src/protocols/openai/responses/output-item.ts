@@ -11,7 +11,7 @@ import type { Range } from './segment.ts'
 /** The server of tools that the agent runs itself. */
 export const serverLabel = 'rivulet'
 
-export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
+type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
 export type Annotation = { type: 'url_citation'; url: string; title: string; start_index: number; end_index: number }
 
@@ -42,7 +42,7 @@ export type CallItem = {
   status: ItemStatus | 'failed'
 }
 
-export type ImageItem = { id: string; type: 'image_generation_call'; status: ItemStatus; result: string | null }
+type ImageItem = { id: string; type: 'image_generation_call'; status: ItemStatus; result: string | null }
 
 export type Item = TextItem | ReasoningItem | CallItem | ImageItem
 

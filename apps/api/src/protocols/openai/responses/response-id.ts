@@ -28,7 +28,7 @@ const gap = 2 ** 52
 /** The highest number that a client may resume after, so that there is room for what follows. */
 export const maxSequenceNumber = 2 ** 53 - 2 ** 20
 
-export type SequencePlace = { cursor: Cursor; chunk: number; isAfterGap: boolean }
+type SequencePlace = { cursor: Cursor; chunk: number; isAfterGap: boolean }
 
 /** Null where the place has no exact number. */
 export function sequenceNumberOf({ cursor, chunk, isAfterGap }: SequencePlace): number | null {

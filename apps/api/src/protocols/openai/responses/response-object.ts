@@ -4,7 +4,7 @@ import { type Item, outputOf, type QuestionItem, questionItem } from './output-i
 import { formatResponseId } from './response-id.ts'
 import { closingQuestions, endOf, type Question, type Segment } from './segment.ts'
 
-export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' | 'cancelled'
+type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' | 'cancelled'
 
 export type OpenAiResponse = {
   id: string

@@ -28,7 +28,7 @@ export type ResponseChunk = { type: string; sequence_number: number } & Record<s
 
 type Chunk = ItemChunk | { type: string; response: OpenAiResponse }
 
-export type ResponseStreamOptions = {
+type ResponseStreamOptions = {
   head: ResponseHead
   /** The number of the last chunk that the client has; null for a client that has nothing. */
   after: number | null

@@ -27,7 +27,7 @@ const mostTasks = 100
 type AcceptedTask = { accepted: AcceptedTurn; response: StoredResponse; intent: Intent | null }
 
 /** `rank`: of a turn that gets its share of the workers at once, because none waits for one. Null: it has to be picked. */
-export type AcceptOptions = { traceparent?: string | undefined; rank: number | null }
+type AcceptOptions = { traceparent?: string | undefined; rank: number | null }
 
 export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 

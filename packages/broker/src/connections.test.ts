@@ -37,6 +37,22 @@ test('a channel that is subscribed to as soon as a connection opens is no failur
   expect(errors).toEqual([])
 })
 
+test('a subscriber whose connection breaks before Redis has replied to anything connects again', async () => {
+  const proxy = await startProxy(inject('redisUrl'))
+  onTestFinished(proxy.close)
+  proxy.slow({ latencyMs: 100 })
+  const redis = connectRedis('subscriber', { url: proxy.url, onError: () => {} })
+  onTestFinished(() => redis.disconnect())
+  let breaks = 0
+  redis.on('connect', () => {
+    if (breaks === 5) return
+    breaks += 1
+    proxy.reset()
+  })
+  await expect.poll(() => breaks).toBe(5)
+  await expect.poll(() => redis.subscribe('channel').catch(String)).toBe(1)
+})
+
 test('a server of a cluster that vanished while slots move does not end the process', async () => {
   const [port, other] = [await freePort(), await freePort()]
   const cluster = connectRedis('command', { url: `redis://127.0.0.1:${port},127.0.0.1:${other}`, onError: () => {} })

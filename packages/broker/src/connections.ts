@@ -77,7 +77,11 @@ function accessOf({ isTls, login }: RedisUrl): Pick<RedisOptions, 'tls' | 'usern
   return { ...login, ...(isTls && { tls: {} }) }
 }
 
-const common = { keepAlive: 10_000 }
+/**
+ * Without a ready check, ioredis takes a connection for ready once its CLIENT SETINFO has succeeded or failed. If that fails because the connection broke, it
+ * would take the broken one for ready, and never connect again.
+ */
+const common = { keepAlive: 10_000, disableClientInfo: true }
 
 /**
  * `socketTimeout` closes a connection whose server returns nothing for so long. Without it, a server that vanished without closing its connections, or is

@@ -100,7 +100,7 @@ function createSentinels({ addresses, masterName, sentinelLogin, isTls }: Sentin
     const client = new Redis({
       ...{ host, port, ...sentinelLogin, ...patience, ...(isTls && { tls: {} }) },
       // The next question connects again.
-      ...{ lazyConnect: true, retryStrategy: null, enableReadyCheck: false },
+      ...{ lazyConnect: true, retryStrategy: null, enableReadyCheck: false, disableClientInfo: true },
     })
     return client.on('error', () => {})
   }

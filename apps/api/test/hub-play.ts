@@ -137,7 +137,7 @@ function createFakeApi(world: TaskWorld, metrics: Metrics) {
       response.write(share([pieceOf(Buffer.from(plain.toString().replaceAll(`id: ${id}/`, 'id: ')))]))
     const many = respondToMany({ ...response, write }, 1, { isTagged: true, children: null })
     many.add(id, part => hub.watch(place.feed, part, { begin: place.begin, isFollowing: false }))
-    return { ...many, tell: () => false }
+    return { ...many, sendToken: () => false }
   }
 
   function publish(push: Push): void {

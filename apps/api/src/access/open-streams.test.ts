@@ -49,10 +49,10 @@ function open({ perToken = 9, perTask = 9, perKey = 2, perTenant = 9, perProcess
 
   function watch(principal: Principal, { isFull = () => false, task = 'one' }: { isFull?: () => boolean; task?: string } = {}) {
     const admission = streams.admit(principal, [task])
-    const told: TokenEvent[] = []
+    const sentTokens: TokenEvent[] = []
     const leave = vi.fn(() => admission.over())
-    admission.opened({ leave, tell: event => !isFull() && told.push(event) > 0 })
-    return { ...admission, leave, told }
+    admission.opened({ leave, sendToken: event => !isFull() && sentTokens.push(event) > 0 })
+    return { ...admission, leave, sentTokens }
   }
 }
 
@@ -167,7 +167,7 @@ describe('until when', () => {
     expect(viewer.leave).not.toHaveBeenCalled()
     await passSeconds(1)
     expect([viewer.leave.mock.calls.length, keyed.leave.mock.calls.length]).toEqual([1, 0])
-    const last = viewer.told.at(-1)
+    const last = viewer.sentTokens.at(-1)
     expect([Date.parse(last?.expiresAt ?? '') <= Date.now(), tokens.verify(last?.token ?? '')]).toEqual([true, null])
   })
 
@@ -194,24 +194,24 @@ describe('until when', () => {
 describe('fresh tokens', () => {
   test.each([5, 60, 900])('come before the old one of %d s ends, one after the other, for the same task, to read with', async ttl => {
     const { watch } = open()
-    const { told } = watch(holder({ ttlSeconds: ttl, can: ['read', 'send', 'cancel'] }))
+    const { sentTokens } = watch(holder({ ttlSeconds: ttl, can: ['read', 'send', 'cancel'] }))
     let good = Date.now() + ttl * 1_000
     for (let second = 0; second < ttl * 3; second += 1) {
       await passSeconds(1)
-      const last = told.at(-1)
+      const last = sentTokens.at(-1)
       if (last) good = Date.parse(last.expiresAt)
       expect(good).toBeGreaterThan(Date.now())
     }
-    expect(told.length).toBeGreaterThanOrEqual(3)
-    expect(told.length).toBeLessThanOrEqual(6)
-    expect(tokens.verify(told.at(-1)?.token ?? '')).toMatchObject({ tenant: 'acme', task: 'one', can: ['read'], key: 'a' })
+    expect(sentTokens.length).toBeGreaterThanOrEqual(3)
+    expect(sentTokens.length).toBeLessThanOrEqual(6)
+    expect(tokens.verify(sentTokens.at(-1)?.token ?? '')).toMatchObject({ tenant: 'acme', task: 'one', can: ['read'], key: 'a' })
   })
 
   test('do not come for a token that lives as long as its session', async () => {
     const { watch } = open()
-    const { told, leave } = watch(holder({ ttlSeconds: 3_600 }))
+    const { sentTokens, leave } = watch(holder({ ttlSeconds: 3_600 }))
     await passSeconds(3_600)
-    expect([told, leave.mock.calls.length]).toEqual([[], 1])
+    expect([sentTokens, leave.mock.calls.length]).toEqual([[], 1])
   })
 
   test('a blocked viewer receives its next token when its socket drains, and a viewer with a key receives none', async () => {
@@ -220,9 +220,9 @@ describe('fresh tokens', () => {
     const late = watch(holder(), { isFull: () => isFull })
     const keyed = watch(principalOf('b'))
     await passSeconds(50)
-    expect(late.told).toEqual([])
+    expect(late.sentTokens).toEqual([])
     isFull = false
     await passSeconds(1)
-    expect([late.told.length, keyed.told.length]).toEqual([1, 0])
+    expect([late.sentTokens.length, keyed.sentTokens.length]).toEqual([1, 0])
   })
 })

@@ -21,7 +21,7 @@ const sweepSeconds = 10
 export type StreamEnd = {
   leave(): void
   /** Something for this viewer alone. False when it cannot be said now. */
-  tell(event: TokenEvent): boolean
+  sendToken(event: TokenEvent): boolean
 }
 
 export type Admission = {
@@ -186,9 +186,9 @@ export function createOpenStreams({
     onCut(whose, ending.length)
   }
 
-  function renew(stream: Stream, before: TokenClaims, { tell }: StreamEnd): void {
+  function renew(stream: Stream, before: TokenClaims, { sendToken }: StreamEnd): void {
     const { token, expiresAt, claims } = tokens.renew(before)
-    if (tell({ type: 'token', task: claims.task, token, expiresAt })) stream.token = claims
+    if (sendToken({ type: 'token', task: claims.task, token, expiresAt })) stream.token = claims
   }
 }
 

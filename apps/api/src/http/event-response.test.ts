@@ -49,7 +49,7 @@ async function serve() {
   app.get('/', (_, reply) =>
     respondWithEvents(reply, { admission: { watches: () => {}, opened: () => {}, over }, metrics, writers, task }, writer => {
       opened.push(writer)
-      return { drained: () => {}, gone, leave: () => {}, tell: () => true }
+      return { drained: () => {}, gone, leave: () => {}, sendToken: () => true }
     }),
   )
   await app.listen({ host: '127.0.0.1', port: 0 })

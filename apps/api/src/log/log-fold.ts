@@ -43,7 +43,7 @@ export function nextCount(page: readonly LogEntry[], bytes: number): number {
   return Math.min(1_000, Math.max(10, Math.floor((page.length * bytes) / read)))
 }
 
-/** Whether a reader with this cursor has heard nothing of any log: it joined before the log of a new task was opened, or begins at the start. */
+/** Whether a reader with this cursor has nothing of any log: it joined before the log of a new task was opened, or begins at the start. */
 export function isBeforeLog(cursor: Cursor): boolean {
   return cursor === origin || cursor === formatCursor(1, 0)
 }

@@ -106,32 +106,32 @@ export function placeOfRows({ epoch }: SnapshotBase): Cursor {
 }
 
 /**
- * Where the same rows stand for a viewer that has heard more of a log of their epoch, which is lost: no log is ever written under an odd epoch. The
- * log of a new task has told nothing but these rows.
+ * Where the same rows stand for a client that has more of a log of their epoch, which is lost: no log is ever written under an odd epoch. The
+ * log of a new task had nothing but these rows.
  */
 export function placeBehindLostLog({ epoch }: SnapshotBase): Cursor {
   return epoch === 1 ? formatCursor(1, 1) : formatCursor(epoch + 1, 0)
 }
 
 /**
- * Whether a stale log lacks the end of a turn, which it may never tell, or knows of no turn that has not ended where there is one. A turn that
+ * Whether a stale log lacks the end of a turn, which it may never get, or knows of no turn that has not ended where there is one. A turn that
  * waits behind another is sent at the end of that turn.
  */
 export function lacksSomething(folded: TaskState, base: SnapshotBase): boolean {
   const { turns } = base
   const first = folded.turns[0]?.number ?? 0
-  const told = new Map(folded.turns.map(({ number, status }) => [number, status]))
+  const foldedStatuses = new Map(folded.turns.map(({ number, status }) => [number, status]))
   const isOver = folded.turns.every(({ status }) => hasEnded(status))
   // The rows have the messages and waits of a turn that has parked: a log that knows less of it has lost its end.
   if (turns.some(turn => turn.status === 'waiting' && lacksWait(folded, turn, base))) return true
   return turns.some(({ number, status }) => {
-    const known = told.get(number)
+    const known = foldedStatuses.get(number)
     return number >= first && (hasEnded(status) ? !known || !hasEnded(known) : !known && isOver)
   })
 }
 
 function lacksWait(folded: TaskState, { number, waits = [] }: Turn, { nextIndex }: SnapshotBase): boolean {
   const known = folded.turns.find(turn => turn.number === number)?.waits ?? []
-  const isTold = waits.every(({ id, status }) => known.some(wait => wait.id === id && wait.status === status))
-  return !isTold || nextIndexOf(folded) < nextIndex
+  const hasWaits = waits.every(({ id, status }) => known.some(wait => wait.id === id && wait.status === status))
+  return !hasWaits || nextIndexOf(folded) < nextIndex
 }

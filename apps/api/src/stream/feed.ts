@@ -50,29 +50,29 @@ export type Feed = {
   /** Where a message begins and ends in the log; undefined for one that the log does not have. */
   messageSpan(index: number): MessageSpan | undefined
   /**
-   * The place of the snapshot for a viewer that has heard everything up to a cursor: the position; or, where that viewer has heard more of a log that is
-   * lost, a place of the rows. Never before what the viewer has heard, unless the log goes on before that.
+   * The place of the snapshot for a client that has everything up to a cursor: the position; or, where that client has more of a log that is lost, a
+   * place of the rows. Never before the cursor of the client, unless the log continues before that.
    */
-  placeOf(heard: Cursor): Cursor
+  placeOf(clientCursor: Cursor): Cursor
   /**
    * The snapshot at a place. While a viewer still waits for its socket to take an earlier one at the position, viewers that come get the same
-   * bytes, and what came since from the ring; not a viewer that has heard more than that. Needs `ready`.
+   * bytes, and what came since from the ring; not a viewer whose client has more than that. Needs `ready`.
    */
-  snapshot(reason: SnapshotReason, place: Cursor, heard: Cursor): SharedSnapshot
+  snapshot(reason: SnapshotReason, place: Cursor, clientCursor: Cursor): SharedSnapshot
   take(push: Push): void
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
   /** The frames that came since the last call. */
   takeFresh(): readonly Frame[]
-  lastHeardAt(): number
+  lastReceivedAt(): number
   /** When the newest entry was written, by the clock of its writer; 0 before there was one. */
-  lastSaidAt(): number
+  lastWrittenAt(): number
 }
 
 export type FeedDeps = FeedLoaderDeps & {
   snapshotBytes: number
   kept: KeptParts
-  /** Resolves when pushes are heard: only then is the log read, so that nothing falls between. */
+  /** Resolves when pushes are received: only then is the log read, so that nothing falls between. */
   follow: () => Promise<void>
   /** Whether a viewer that stands at this position waits for its socket. */
   isAwaited: (position: Cursor) => boolean
@@ -93,8 +93,8 @@ export function createFeed(deps: FeedDeps): Feed {
   let state: FeedState = { at: 'rest', source: { ground: 'rows', endCursor: null } }
   /** The frames since the channel took them. */
   let fresh: Frame[] = []
-  let heardAt = performance.now()
-  let hasHeard = false
+  let receivedAt = performance.now()
+  let hasReceived = false
   /** The fold of deltas that the ring no longer has. */
   let folding: Promise<void> | null = null
 
@@ -128,8 +128,8 @@ export function createFeed(deps: FeedDeps): Feed {
     take,
     check,
     takeFresh,
-    lastHeardAt,
-    lastSaidAt: () => life.ring.newest?.saidAt ?? 0,
+    lastReceivedAt,
+    lastWrittenAt: () => life.ring.newest?.writtenAt ?? 0,
   }
 
   /** The only change of its state. */
@@ -138,8 +138,8 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   /** The log goes on at the position, so a cursor behind it was never sent: a snapshot with a later id would stand after the entries that follow it. */
-  function placeOf(heard: Cursor): Cursor {
-    return state.source.ground === 'live' ? view.position() : view.placeOf(heard)
+  function placeOf(clientCursor: Cursor): Cursor {
+    return state.source.ground === 'live' ? view.position() : view.placeOf(clientCursor)
   }
 
   function isAtEnd(cursor: Cursor): boolean {
@@ -148,7 +148,7 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   function take(push: Push): void {
-    hasHeard = true
+    hasReceived = true
     if (state.at === 'reading') {
       state.pushed.push(push)
       return
@@ -172,10 +172,10 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   /** A push does not read the clock, because the hub asks only once a second. */
-  function lastHeardAt(): number {
-    if (hasHeard) heardAt = performance.now()
-    hasHeard = false
-    return heardAt
+  function lastReceivedAt(): number {
+    if (hasReceived) receivedAt = performance.now()
+    hasReceived = false
+    return receivedAt
   }
 
   async function known(): Promise<void> {
@@ -238,12 +238,12 @@ export function createFeed(deps: FeedDeps): Feed {
     fresh = []
     change({ kind: 'loaded', ground: loading.ground })
     view.replace(loading, stored)
-    heardAt = performance.now()
+    receivedAt = performance.now()
   }
 
   async function catchUp(): Promise<void> {
     const known = await log.state(task)
-    heardAt = performance.now()
+    receivedAt = performance.now()
     if (!known || known.isStale) return keep(known)
     const position = view.position()
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()

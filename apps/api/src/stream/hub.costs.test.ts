@@ -1,4 +1,4 @@
-/** What a delta costs this process, counted and not timed: it is not parsed, and encoded once, however many are watching, and asks Redis nothing. */
+/** A delta costs this process little, counted and not timed: it is not parsed, and encoded once, however many are watching, and asks Redis nothing. */
 import { randomUUID } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -98,8 +98,8 @@ test('viewers that join while a turn streams, and do not read, share a snapshot 
   expect(new Set(snapshots).size).toBe(1)
   // A viewer that reads does not wait long: the events since the snapshot follow at once.
   const reader = await join('snapshot')
-  const heard = Buffer.concat(reader.all().map(({ plain }) => plain)).toString()
-  expect(heard.match(/event: [\w.]+/g)).toEqual(['event: snapshot', ...Array(60).fill('event: message.delta'), 'event: caught_up'])
+  const received = Buffer.concat(reader.all().map(({ plain }) => plain)).toString()
+  expect(received.match(/event: [\w.]+/g)).toEqual(['event: snapshot', ...Array(60).fill('event: message.delta'), 'event: caught_up'])
 })
 
 test('a viewer that is up to date takes less than four kilobytes, beside its socket', async () => {
@@ -109,7 +109,7 @@ test('a viewer that is up to date takes less than four kilobytes, beside its soc
   await flush()
   const before = heldBytes()
   const viewers = await Promise.all(Array.from({ length: 1_000 }, () => join()))
-  // What the test itself has noted of them does not count.
+  // The notes of the test itself do not count.
   for (const viewer of viewers) viewer.forget()
   vi.clearAllMocks()
   const each = (heldBytes() - before) / viewers.length

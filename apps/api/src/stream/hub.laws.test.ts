@@ -30,7 +30,7 @@ test.each<[string, Disturbance]>([
 async function faultsOf(seed: number, disturbance: Disturbance): Promise<string[]> {
   const { viewers, messages } = await playTask(metrics, seed, disturbance)
   return viewers.flatMap(({ journal, isDone }) => {
-    // Some had heard the end before the next input came.
+    // Some had received the end before the next input came.
     const last = foldJournal(journal).state.turns.at(-1)?.number ?? 0
     const rows = messages.filter(({ turn: turnNumber }) => turnNumber <= last)
     return [...(isDone ? [] : ['a viewer never came to an end']), ...faultsIn(journal, { rows, isDisturbed: disturbance.isLossy })]

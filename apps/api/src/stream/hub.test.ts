@@ -1,4 +1,4 @@
-/** What the hub does by the clock, and what it shares among viewers. Its own clock is driven by hand; everything else is real. */
+/** The hub does some things by the clock, and shares others among viewers. Its own clock is driven by hand; everything else is real. */
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
 import { type Cursor, compareCursors, formatCursor, hasEnded, origin, parseCursor, RivuletError } from '@rivulet/protocol'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -30,7 +30,7 @@ describe('a feed', () => {
     expect(subscriber.follow).toHaveBeenCalledTimes(2)
   })
 
-  test('that has heard nothing for fifteen seconds asks, and finds what it has missed', async () => {
+  test('that has received nothing for fifteen seconds asks, and finds what it has missed', async () => {
     const { join, loseNext, step } = await openHub()
     const viewer = await join()
     const before = viewer.written().length
@@ -124,8 +124,8 @@ test('where Redis has lost the end of a log, a new viewer receives every turn th
       await flush()
       const { turns, messages } = world.rows()
       const [snapshot] = viewer.written().flatMap(chunk => /^event: snapshot\ndata: (.*)$/m.exec(chunk)?.[1] ?? [])
-      const told = JSON.parse(snapshot ?? '{}') as { turns: unknown[]; messages: unknown[] }
-      expect([seed, lost, told.turns?.length, told.messages?.length]).toEqual([seed, lost, turns.length, messages.length])
+      const shown = JSON.parse(snapshot ?? '{}') as { turns: unknown[]; messages: unknown[] }
+      expect([seed, lost, shown.turns?.length, shown.messages?.length]).toEqual([seed, lost, turns.length, messages.length])
       expect(viewer.isEnded()).toBe(true)
     }
   }
@@ -157,7 +157,7 @@ test('a viewer with a cursor that no log had, behind a claim whose log is not op
     const viewers = []
     world.empty()
     while (world.step() && !world.log.state()) {
-      const viewer = await join({ heard: formatCursor(world.rows().epoch, 5) })
+      const viewer = await join({ clientCursor: formatCursor(world.rows().epoch, 5) })
       await flush()
       viewers.push(viewer)
     }
@@ -198,7 +198,7 @@ test('and the lost entries are not requested again and again', async () => {
 })
 
 describe('a hub that closes', () => {
-  test('tells every viewer when to reconnect, ends its response, and cuts a viewer that does not read', async () => {
+  test('sends every viewer its time to reconnect, ends its response, and cuts a viewer that does not read', async () => {
     const { hub, join } = await openHub()
     const polite = Array.from({ length: 3 }, () => join({ closesAtEnd: true }))
     const viewers = await Promise.all(polite)
@@ -295,14 +295,14 @@ async function openHub(seed = 4) {
     removed: () => handlers?.onRemoved(task),
   }
 
-  type Joining = { closesAtEnd?: boolean; feed?: Awaited<ReturnType<typeof hub.open>>; heard?: Cursor }
+  type Joining = { closesAtEnd?: boolean; feed?: Awaited<ReturnType<typeof hub.open>>; clientCursor?: Cursor }
 
-  async function join({ closesAtEnd = false, feed, heard }: Joining = {}) {
+  async function join({ closesAtEnd = false, feed, clientCursor }: Joining = {}) {
     const socket = createFakeSocket(() => closesAtEnd && watching.gone())
     const watched = feed ?? (await hub.open(tenant, task))
-    if (heard) await watched.check()
+    if (clientCursor) await watched.check()
     const watching = hub.watch(watched, socket.response, {
-      begin: heard ? { kind: 'snapshot', reason: 'gap', heard } : { kind: 'snapshot', reason: 'join' },
+      begin: clientCursor ? { kind: 'snapshot', reason: 'gap', clientCursor } : { kind: 'snapshot', reason: 'join' },
       isFollowing: false,
     })
     return { ...socket, close: watching.gone, hear }

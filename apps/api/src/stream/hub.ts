@@ -37,7 +37,7 @@ export type HubDeps = {
 
 export type SentSnapshots = { task: TaskId; turnNumber: number | null; reason: SnapshotReason; viewers: number }
 
-export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
+export type Watching = Pick<Viewer, 'drained' | 'leave' | 'sendToken'> & { gone(): void }
 
 export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots }: HubDeps) {
   const channels = new Map<string, Channel>()
@@ -85,7 +85,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     viewers.add(viewer)
     metrics.viewers.set(viewers.size)
     if (isClosing) viewer.leave()
-    return { drained: viewer.drained, leave: viewer.leave, tell: viewer.tell, gone: () => forget(channel, viewer) }
+    return { drained: viewer.drained, leave: viewer.leave, sendToken: viewer.sendToken, gone: () => forget(channel, viewer) }
   }
 
   /**
@@ -141,7 +141,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const now = Date.now()
     if (now - lagSampledAt < lagSampleMs && now >= lagSampledAt) return
     lagSampledAt = now
-    metrics.deltaLag.observe(Math.max(0, now - feed.lastSaidAt()) / 1_000)
+    metrics.deltaLag.observe(Math.max(0, now - feed.lastWrittenAt()) / 1_000)
   }
 
   function checkAll(): void {
@@ -153,7 +153,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     for (const [task, channel] of channels) {
       const idleSince = channel.idleSince()
       if (idleSince !== null && now - idleSince > idleMs) drop(task)
-      else if (now - channel.feed.lastHeardAt() > silenceMs) check(channel)
+      else if (now - channel.feed.lastReceivedAt() > silenceMs) check(channel)
     }
   }
 
@@ -194,5 +194,5 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
 
 function leaveAtOnce(response: SseResponse): Watching {
   response.end()
-  return { drained: () => {}, leave: () => {}, tell: () => false, gone: () => {} }
+  return { drained: () => {}, leave: () => {}, sendToken: () => false, gone: () => {} }
 }

@@ -94,7 +94,7 @@ describe('what is in it', () => {
       makeSnapshot('join', state, base, MiB),
     )
     expect([joined?.messages, joined?.messagesFrom]).toEqual([[], 3])
-    // The log is going to tell of the third turn: what is stored of it already is not counted.
+    // The log is going to have the third turn: its rows are not counted.
     expect([queued?.messages, queued?.messagesFrom]).toEqual([[], 2])
   })
 
@@ -123,7 +123,7 @@ describe('what is in it', () => {
     expect(shown(1_500, { ...base, turns: left }, state)).toEqual([none, none, none])
   })
 
-  test('nothing of a turn that the log has not told of yet', () => {
+  test('nothing of a turn that the log does not have yet', () => {
     const base = conversation([10, 10, 10])
     const state = applyEvent(emptyState, { type: 'turn.queued', task: base.task.id, turn: 2, attempt: 0, at: 0 }, '1-1')
     const { turns, messages } = makeSnapshot('join', state, base, MiB)
@@ -140,7 +140,7 @@ describe('a large value', () => {
   const base = conversation([10, 10, 10])
   const stored = { ...base, messages: base.messages.map(message => ({ ...message, content: file })) }
   const about = { task: base.task.id, attempt: 1, at: 0 }
-  const said = (turn: number): Event[] => [
+  const eventsOfTurn = (turn: number): Event[] => [
     { type: 'turn.started', ...about, turn, firstIndex: turn - 1 },
     { type: 'message.replaced', ...about, turn, index: turn - 1, content: whole },
     { type: 'turn.finished', ...about, turn, status: 'completed', stopReason: 'stop' },
@@ -152,7 +152,7 @@ describe('a large value', () => {
   }
 
   test('is whole while the log has no end of its turn, and from there on the file of its row', () => {
-    const events = [...said(1), ...said(2)]
+    const events = [...eventsOfTurn(1), ...eventsOfTurn(2)]
     expect(shown(events.slice(0, 2), stored)).toEqual([0, whole])
     expect(shown(events.slice(0, 3), stored)).toEqual([0, file])
     expect(shown(events.slice(0, 5), stored)).toEqual([0, file, whole])
@@ -160,11 +160,11 @@ describe('a large value', () => {
   })
 
   test('that stayed in its row is whole', () => {
-    expect(shown(said(1), base)).toEqual([0, whole])
+    expect(shown(eventsOfTurn(1), base)).toEqual([0, whole])
   })
 
   test('whose row was not read is left out, with everything before it', () => {
-    const events = [...said(1), ...said(2), ...said(3)]
+    const events = [...eventsOfTurn(1), ...eventsOfTurn(2), ...eventsOfTurn(3)]
     const part = (from: number) => ({ ...stored, messages: stored.messages.slice(from) })
     expect(shown(events, part(2))).toEqual([2, file])
     expect(shown(events.slice(0, 8), part(2))).toEqual([2, whole])
@@ -211,7 +211,7 @@ function baseOf({ task, turns, messages }: Pick<SnapshotBase, 'task' | 'turns' |
   return { task, epoch: 2, turns, messages, nextIndex: messages.length, starts, state: null, upTo: turns.at(-1)?.number ?? 0 }
 }
 
-/** What Postgres sends of it. */
+/** The fields that Postgres sends. */
 function within(base: SnapshotBase, maxBytes: number): SnapshotBase {
   return { ...base, messages: newestFitting(base.messages, maxBytes) }
 }

@@ -69,8 +69,8 @@ export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: Sna
   const status = state.turns.length > 0 ? state.status : base.task.status
   const messagesFrom = messages[0]?.index ?? lastIndex(known, base, firstOfLog) + 1
   const agentState = state.agentState ?? base.state
-  const told = agentState && agentState.version > 0 ? { state: agentState } : {}
-  return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom, ...told }
+  const stateField = agentState && agentState.version > 0 ? { state: agentState } : {}
+  return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom, ...stateField }
 }
 
 /** The messages of the log; a large value of a turn that has ended as its row has it. */
@@ -94,25 +94,25 @@ function firstRead({ messages, nextIndex }: SnapshotBase): number {
 
 /** The lowest turn whose messages the log holds or is going to hold. */
 function firstTurnOfLog(state: TaskState): number {
-  const told = state.turns.find(turn => turn.firstIndex !== undefined || !hasEnded(turn.status))
-  if (told) return told.number
+  const first = state.turns.find(turn => turn.firstIndex !== undefined || !hasEnded(turn.status))
+  if (first) return first.number
   const last = state.turns.at(-1)
   return last ? last.number + 1 : Number.POSITIVE_INFINITY
 }
 
 function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
   const last = state.turns.at(-1)?.number ?? Number.POSITIVE_INFINITY
-  const told = new Map(state.turns.map(turn => [turn.number, turn]))
+  const folds = new Map(state.turns.map(turn => [turn.number, turn]))
   return base.turns
-    .filter(({ number, status }) => number <= last && (told.size === 0 || told.has(number) || hasEnded(status)))
+    .filter(({ number, status }) => number <= last && (folds.size === 0 || folds.has(number) || hasEnded(status)))
     .map(turn => {
-      const fold = told.get(turn.number)
+      const fold = folds.get(turn.number)
       if (!fold) return turn
       const { id, task, input, inputs, params, queuedAt, startedAt } = turn
-      const { firstIndex: _, ...said } = fold
+      const { firstIndex: _, ...fields } = fold
       // The log has the time of the announcement, which is a moment later.
-      const times = { queuedAt, ...(said.startedAt && startedAt && { startedAt }) }
-      return { id, task, ...(input && { input }), ...(inputs && { inputs }), ...(params !== undefined && { params }), ...said, ...times }
+      const times = { queuedAt, ...(fields.startedAt && startedAt && { startedAt }) }
+      return { id, task, ...(input && { input }), ...(inputs && { inputs }), ...(params !== undefined && { params }), ...fields, ...times }
     })
     .slice(-maxPageSize)
 }

@@ -55,7 +55,7 @@ export class Frame implements Piece {
   }
 
   /** When the event of a log was written, by the clock of its writer. An event that was not parsed is a delta as we write it, in which this comes early. */
-  get saidAt(): number {
+  get writtenAt(): number {
     if (this.#event && 'at' in this.#event) return this.#event.at
     return Number(/"at":(\d+)/.exec(this.source.toString('latin1', this.#jsonFrom, Math.min(this.to, this.#jsonFrom + 200)))?.[1] ?? 0)
   }

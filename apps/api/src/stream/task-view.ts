@@ -36,7 +36,7 @@ export type SharedSnapshot = { position: Cursor; place: Cursor; shared: Shared }
 
 type TaskViewDeps = {
   snapshotBytes: number
-  /** Reads the rows, for a reader that has heard of turns up to this one. */
+  /** Reads the rows, for a reader that knows of turns up to this one. */
   loadBase: (turnNumber: number) => Promise<SnapshotBase>
   /** The bytes of the frames after a snapshot's position, while a viewer still waits for its socket to take that snapshot; otherwise null. */
   bytesSince: (position: Cursor) => number | null
@@ -162,18 +162,18 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     return outline.turns.length > 0 ? outline.turns : (rows.get()?.turns ?? [])
   }
 
-  function placeOf(heard: Cursor): Cursor {
-    if (compareCursors(heard, position) <= 0) return position
+  function placeOf(clientCursor: Cursor): Cursor {
+    if (compareCursors(clientCursor, position) <= 0) return position
     const stored = rows.require()
-    return [placeOfRows(stored), placeBehindLostLog(stored)].find(place => compareCursors(heard, place) <= 0) ?? position
+    return [placeOfRows(stored), placeBehindLostLog(stored)].find(place => compareCursors(clientCursor, place) <= 0) ?? position
   }
 
-  function snapshot(reason: SnapshotReason, place: Cursor, heard: Cursor): SharedSnapshot {
+  function snapshot(reason: SnapshotReason, place: Cursor, clientCursor: Cursor): SharedSnapshot {
     const stored = rows.require()
     const key = `${reason} ${place === position ? '' : place}`
     const before = cached.get(key)
     const isSame = before?.position === position && before.base === stored && before.place === place
-    if (before && (isSame || (place === position && isCheaper(before, heard)))) return before
+    if (before && (isSame || (place === position && isCheaper(before, clientCursor)))) return before
     const content = makeSnapshot(reason, place === position ? wholeState() : emptyState, stored, snapshotBytes)
     const frame = encodeFrame(place, 'snapshot', encodeByteText(JSON.stringify(content)), null, content)
     const made = { position, place, shared: share([frame]), base: stored }
@@ -182,8 +182,8 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
   }
 
   /** Whether an earlier snapshot is in memory anyway, and the frames since then are fewer bytes than another snapshot. */
-  function isCheaper({ position: from, place, shared }: SharedSnapshot, heard: Cursor): boolean {
-    if (from === position || place !== from || compareCursors(from, heard) < 0) return false
+  function isCheaper({ position: from, place, shared }: SharedSnapshot, clientCursor: Cursor): boolean {
+    if (from === position || place !== from || compareCursors(from, clientCursor) < 0) return false
     const since = bytesSince(from)
     return since !== null && since <= shared.chunked.length
   }

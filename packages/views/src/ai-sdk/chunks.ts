@@ -12,7 +12,7 @@ export type UiChunk = { type: string; [field: string]: unknown }
 /** A longer response of a running tool is sent only when it is complete, because each preliminary chunk repeats the whole response. */
 const maxPreliminaryLength = 16 * 1024
 
-/** Of these contents, the closing chunks have all. */
+/** The closing chunks of these contents have all of them. */
 const isInOnePiece: Record<Content['type'], boolean> = {
   text: false,
   reasoning: false,

@@ -41,7 +41,7 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
     reply.hasWaited = true
     reply.raw.once('close', leave)
     admission.watches(task)
-    admission.opened({ leave, tell: () => true })
+    admission.opened({ leave, sendToken: () => true })
     metrics.waits.inc()
     try {
       const outcome = await wait(reply.request.principal, { task, turnNumber, asks }, leaving.signal)

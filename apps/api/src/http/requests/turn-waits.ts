@@ -49,7 +49,7 @@ export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } 
     reply.hasWaited = true
     reply.raw.once('close', leave)
     admission.watches(wanted.task)
-    admission.opened({ leave, tell: () => true })
+    admission.opened({ leave, sendToken: () => true })
     metrics.waits.inc()
     try {
       const { how, cursor } = await wait(reply.request.principal, wanted, leaving.signal).catch(error => {

@@ -35,7 +35,7 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
     const admission = streams.admit(principal, [])
     return respondWithEvents(reply, { admission, metrics, writers }, response => ({
       ...feedFollowers.follow(response, { tenant, agents, after, ...filter }),
-      tell: () => false,
+      sendToken: () => false,
     }))
   }
 }

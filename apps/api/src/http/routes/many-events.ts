@@ -35,7 +35,7 @@ export function manyEventRoutes(
         isFollowing: follow,
         children: children ? { openOf, check } : null,
       }),
-      tell: () => false,
+      sendToken: () => false,
     }))
   })
 }

@@ -36,7 +36,7 @@ export function createListening({ hub, metrics, writers }: Pick<Services, 'hub' 
       const { signal } = leaving
       const leave = () => leaving.abort(new Error('The subscription is over'))
       void run()
-      return { leave, tell: () => false, drained: () => {}, gone: leave }
+      return { leave, sendToken: () => false, drained: () => {}, gone: leave }
 
       async function run(): Promise<void> {
         const taskIds = turns.map(({ id }) => id)

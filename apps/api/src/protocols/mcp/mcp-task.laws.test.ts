@@ -43,13 +43,13 @@ test('the result has every text of the agent, in order, and no text of an attemp
   }, 100)
 })
 
-/** What a client gets of the rows as they change. */
+/** The notices that a client gets as the rows change. */
 function listen(rows: readonly Stored[]): Sent[] {
-  let told: string | null = null
+  let sentNotice: string | null = null
   return rows.flatMap(({ turn, messages }) => {
     const now = noticeOf(turn)
-    if (now === told) return []
-    told = now
+    if (now === sentNotice) return []
+    sentNotice = now
     return [mcpTask(turn, hasEnded(turn.status) ? messages : []) as Sent]
   })
 }

@@ -12,7 +12,7 @@ import { formats } from '../formats.ts'
 
 type Sent = { id: string; name: string | null; data: Record<string, unknown> }
 
-/** What a client has after these events, and what is stored, in a form that can be compared. */
+/** The texts that a client has after these events, and those that are stored, in a form that can be compared. */
 type Reader = { read: (chunks: Record<string, unknown>[]) => string[]; stored: (messages: Message[]) => string[] }
 
 const texts: Reader['stored'] = messages =>

@@ -22,7 +22,7 @@ export async function beginInDialect(log: LogReader, task: TaskId, begin: Viewer
   if (begin.kind !== 'after' || isBeforeLog(begin.cursor)) return begin
   const known = await log.state(task)
   const [first] = known ? await log.read(task, known.begin ?? origin, 1, known.cursor) : []
-  return first && compareCursors(first.cursor, begin.cursor) <= 0 ? begin : { kind: 'snapshot', reason: 'gap', heard: begin.cursor }
+  return first && compareCursors(first.cursor, begin.cursor) <= 0 ? begin : { kind: 'snapshot', reason: 'gap', clientCursor: begin.cursor }
 }
 
 async function* eventsUpTo(log: LogReader, task: TaskId, cursor: Cursor): AsyncGenerator<LoggedEvent> {

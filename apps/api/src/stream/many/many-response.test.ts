@@ -1,4 +1,4 @@
-/** What leaves on the one connection of several viewers, and which of them may write when. */
+/** Several viewers share one connection, and take turns to write on it. */
 import { encodeByteText } from '@rivulet/broker'
 import type { Event } from '@rivulet/protocol'
 import { expect, test, vi } from 'vitest'
@@ -134,7 +134,7 @@ function addPart(many: ManyResponse, task: string) {
       drains += 1
       onDrained()
     }
-    return { drained, gone, leave: () => {}, tell: () => false }
+    return { drained, gone, leave: () => {}, sendToken: () => false }
   })
   if (!response) throw new Error('The part was not opened')
   const { write, end } = response

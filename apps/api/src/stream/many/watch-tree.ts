@@ -27,13 +27,13 @@ export function createTree(deps: ManyDeps, { tenant, check }: { tenant: Tenant }
       if (count > maxStreamTasks) lose(child)
       else opener.open(child, from === 'log' ? origin : null)
     }
-    let tell: Watching['tell'] = () => false
+    let sendToken: Watching['sendToken'] = () => false
     many.add(root, part => {
       const watching = watchRoot(part)
-      tell = watching.tell
+      sendToken = watching.sendToken
       return watching
     })
-    return { ...many, tell: event => tell(event) }
+    return { ...many, sendToken: event => sendToken(event) }
 
     function lose(child: TaskId): void {
       // Later, because the dialect may be inside the event that the child was found in.

@@ -54,7 +54,7 @@ export async function findMessagePlace(
 
   function start(): ViewerStart {
     if (cursor && isKnown) return { kind: 'after', cursor, loads }
-    if (cursor) return { kind: 'snapshot', reason: 'gap', heard: cursor }
+    if (cursor) return { kind: 'snapshot', reason: 'gap', clientCursor: cursor }
     // Its turn has not ended, but its first event is lost.
     if (span) return { kind: 'snapshot', reason: 'join' }
     return { kind: 'after', cursor: begun?.before ?? feed.position(), loads: feed.loads() }

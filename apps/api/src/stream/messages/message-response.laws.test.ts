@@ -42,7 +42,7 @@ test('from its first event on, and after any cut, the stream has exactly the eve
   )
 })
 
-test('a span tells at each moment whether the message is there and closed, and a viewer that starts before it has all of it', () => {
+test('a span shows at each moment whether the message is there and closed, and a viewer that starts before it has all of it', () => {
   fc.assert(
     fc.property(randomLog, log => {
       const spans = createMessageSpans()
@@ -74,16 +74,16 @@ test('a snapshot of the task becomes one of the message; it ends the stream if t
   const entity = { id: task, agent: 'echo', status: 'running', params: null, metadata: {}, createdAt: time, updatedAt: time } as const
   const turn = { id: task, task, number: 1, status: 'running', attempt: 1, queuedAt: time } as const
   const snapshot: WireEvent = { type: 'snapshot', reason: 'slow', task: entity, turns: [turn], messages: [...messages], messagesFrom: 3 }
-  const heard = (index: number) => {
+  const sentOf = (index: number) => {
     const { response, passed, isEnded } = createSocket()
     respondWithMessage(response, { task, index }).write(share([encodeWireEvent('2-9', snapshot)]))
     return { events: passed().map(({ event }) => event), isEnded: isEnded() }
   }
   const own = (index: number, turns: object[], found: object[]) => ({ ...snapshot, turns, messages: found, messagesFrom: index })
-  expect(heard(3)).toEqual({ events: [own(3, [turn], [messages[0]]), { type: 'end', task, index: 3, status: 'complete' }], isEnded: true })
-  expect(heard(4)).toEqual({ events: [own(4, [turn], [messages[1]])], isEnded: false })
-  expect(heard(5)).toEqual({ events: [own(5, [], [])], isEnded: false })
-  expect(heard(2)).toEqual({ events: [], isEnded: true })
+  expect(sentOf(3)).toEqual({ events: [own(3, [turn], [messages[0]]), { type: 'end', task, index: 3, status: 'complete' }], isEnded: true })
+  expect(sentOf(4)).toEqual({ events: [own(4, [turn], [messages[1]])], isEnded: false })
+  expect(sentOf(5)).toEqual({ events: [own(5, [], [])], isEnded: false })
+  expect(sentOf(2)).toEqual({ events: [], isEnded: true })
 })
 
 test('a socket that is full stops the viewer, and events of other messages neither reach it nor are parsed', () => {
@@ -103,7 +103,7 @@ function entry(cursor: Cursor, event: Event): Shared {
   return share([encodeEntry({ cursor, json: encodeByteText(JSON.stringify(event)) }, event)])
 }
 
-/** What a client of one message receives of a log after a cursor, with the entries in batches. */
+/** A client of one message receives these events of a log after a cursor, with the entries in batches. */
 function hear(log: Entry[], index: number, after: Cursor, batch: number): Passed[] {
   const { response, passed } = createSocket()
   const viewer = respondWithMessage(response, { task, index })

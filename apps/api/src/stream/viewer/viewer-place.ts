@@ -35,7 +35,7 @@ export async function findPlace(
   const loads = feed.loads()
   const isKnown = !isInside && (await holds(feed, log, cursor))
   if (!isInside && !isFollowing && feed.isAtEnd(cursor)) return null
-  return { feed, begin: isKnown ? { kind: 'after', cursor, loads } : { kind: 'snapshot', reason: 'gap', heard: cursor } }
+  return { feed, begin: isKnown ? { kind: 'after', cursor, loads } : { kind: 'snapshot', reason: 'gap', clientCursor: cursor } }
 }
 
 async function firstCursor(log: LogReader, task: TaskId): Promise<Cursor | null> {

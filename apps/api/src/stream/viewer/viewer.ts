@@ -3,7 +3,7 @@
  *
  * It has two states: its source (the log, the ring, or a snapshot that is due) and its socket (open, full, ended). A viewer with a full socket holds
  * nothing but its cursor; when its socket drains it goes on from its source, and where the ring has moved past it, from a snapshot. It never goes
- * back: a viewer that has heard more elsewhere than the feed has here waits for the feed.
+ * back: a viewer whose client has more from elsewhere than the feed has here waits for the feed.
  */
 import { type Cursor, compareCursors, origin, type SnapshotReason, type TaskId, type TokenEvent } from '@rivulet/protocol'
 import { firstPage } from '../../log/log-fold.ts'
@@ -26,8 +26,8 @@ export type Viewer = {
   leave(): void
   /** Ends the response because the task was removed: a client that comes back finds nothing. */
   remove(): void
-  /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
-  tell(event: TokenEvent): boolean
+  /** Sends a token to it alone. False when it cannot get it now: its socket is full, or a snapshot has to come first. */
+  sendToken(event: TokenEvent): boolean
   drained(): void
   cut(): void
 }
@@ -38,7 +38,7 @@ type Batch = { from: Cursor; to: Cursor; shared: Shared; isLast: boolean }
 /** A cursor counts for the feed as it was when it was looked for. */
 export type ViewerStart =
   | { kind: 'snapshot'; reason: 'join' }
-  | { kind: 'snapshot'; reason: 'gap'; heard: Cursor }
+  | { kind: 'snapshot'; reason: 'gap'; clientCursor: Cursor }
   | { kind: 'after'; cursor: Cursor; loads: number }
 
 type ViewerDeps = {
@@ -54,8 +54,8 @@ type ViewerDeps = {
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
 export function startViewer({ feed, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
-  /** The last cursor that it received, here or from another API. */
-  let told: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.heard : cursor
+  /** The last cursor that its client received, here or from another API. */
+  let clientCursor: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.clientCursor : cursor
   let source: ViewerSource = firstSource()
   const writer = new SseWriter(response)
   let isCaughtUp = false
@@ -71,7 +71,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     blockedAt: () => (writer.at === 'full' ? cursor : null),
     leave,
     remove,
-    tell,
+    sendToken,
     drained,
     cut: () => writer.destroy(),
   }
@@ -130,7 +130,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     // A viewer that joins has received nothing, whatever the position of the feed.
     const snapshot = feed.snapshot(reason, at, reason === 'join' ? origin : place())
     hasSnapshot = true
-    told = snapshot.place
+    clientCursor = snapshot.place
     cursor = snapshot.position
     writer.write(snapshot.shared)
     return true
@@ -138,10 +138,10 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
 
   /** The cursor that its next frame stands for: not before the last one that it received. */
   function place(): Cursor {
-    return compareCursors(cursor, told) > 0 ? cursor : told
+    return compareCursors(cursor, clientCursor) > 0 ? cursor : clientCursor
   }
 
-  /** A viewer that has heard more elsewhere is not taken back to what the feed has: the feed looks first whether there is more. */
+  /** A client that has more from elsewhere is not taken back to what the feed has: the feed looks first whether there is more. */
   function goOn(): void {
     if (source.at === 'log') replay().catch(fail)
     else if (source.at === 'snapshot' && compareCursors(cursor, feed.position()) > 0) waitFor(source.reason, feed.check())
@@ -176,7 +176,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     writer.end()
   }
 
-  function tell(event: TokenEvent): boolean {
+  function sendToken(event: TokenEvent): boolean {
     if (writer.at !== 'open' || source.at === 'snapshot') return false
     send([encodeWireEvent(place(), event)])
     return true

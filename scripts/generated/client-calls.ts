@@ -48,11 +48,11 @@ function rowOf(entry: string, operation: string, row: Route): Row[] {
   return isCall && isJson ? [{ name: nameOf(operation, row), entry, operation, row, returns }] : []
 }
 
-/** The first word of the operation. What a list has is its name, if that is another noun; calls below a task keep the name of their operation. */
+/** The first word of the operation, or the noun of a list. Calls below a task, and those about one thing of another noun, keep their whole name. */
 function nameOf(operation: string, { tag, path }: Route): string {
   const noun = path.split('/').findLast(part => !part.startsWith(':')) ?? ''
   if (operation.startsWith('list') && noun !== tag) return noun
-  if (tag === 'tasks' && noun !== tag) return operation
+  if (noun !== tag && (tag === 'tasks' || /:\w+$/.test(path))) return operation
   const [verb = operation] = /^[a-z]+/.exec(operation) ?? []
   return verb === 'delete' ? 'remove' : verb
 }

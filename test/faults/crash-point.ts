@@ -37,7 +37,7 @@ const ofChildren: ReadonlySet<string> = new Set<Failpoint>(['spawned', 'child en
 export const ofJoins: ReadonlySet<string> = new Set<Failpoint>(['taken', 'take answered', 'joined'])
 
 /** The healthy API sees to what is left lying, and can be the first to do so: then the step was taken without its trap. */
-const tellings = 5
+const tellings = 20
 
 /** `committed=kill`, as `failpoints.ts` reads it. */
 export type Trap = `${Failpoint}=${string}`

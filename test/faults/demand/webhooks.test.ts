@@ -20,7 +20,7 @@ type Row = { turn: string; status: string; messages: number }
 
 const ofApis = failpoints.filter(point => !ofWorkers.has(point) && !ofJoins.has(point))
 
-test.each(ofApis)('an API is killed at "%s"', { timeout: 300_000 }, async point => {
+test.each(ofApis)('an API is killed at "%s"', { timeout: 900_000 }, async point => {
   const received: { id: string; turn: string; status: string; row: Row | undefined }[] = []
   const before = await endedTurns()
   const { url, close } = await receiveDeliveries(async ({ id, data: { task, turn: number, status } }) => {

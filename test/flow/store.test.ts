@@ -232,5 +232,13 @@ describe('a turn', () => {
     await startOwnWorker(platform, [agent], { key: root, callerKey: root })
     await expect(client.run({ agent: 'hoarding', input: 'go' })).rejects.toMatchObject({ code: 'store_full' })
     await client.store.clear('agent:hoarding')
+
+    const scopes = ['tasks:read', 'tasks:write', 'admin'] as const
+    const { key } = await keyring.create({ tenant: 'acme', scopes: [...scopes] })
+    await expect(clientOf(key).run({ agent: 'hoarding', input: 'go' })).rejects.toMatchObject({ code: 'store_full' })
+    await until('the audit log of its tenant has the refusal, although the key of the worker is not of that tenant', async () => {
+      const { data } = await clientOf(key).audit({ action: 'request.refused', target: 'store_full' })
+      return data.length > 0
+    })
   })
 })

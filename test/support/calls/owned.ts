@@ -106,7 +106,8 @@ export class Owned {
       const headers = { 'mcp-session-id': session, 'mcp-protocol-version': '2025-11-25' }
       await this.#call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call }, headers)
       const { data } = await this.#call<{ data: { id: string }[] }>('GET', `/v1/tasks?name=${name}`)
-      return { session, task: data[0]?.id }
+      if (!data[0]) throw new Error('The call of MCP created no task')
+      return { session, task: data[0].id }
     })
     return session
   }

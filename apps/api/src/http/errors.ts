@@ -3,12 +3,14 @@ import { detailsOf, type ErrorCode, type ErrorDetail, headLimits, limitNames, ma
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import { isDatabaseAway, isPoolBusy, isRowHeld } from '../store/connection/database-errors.ts'
+import { StoreFull } from '../store/memory/memory.ts'
 import { sendPlainJson } from './requests/json-body.ts'
 
 /** @param body in place of our own shape, for clients of another protocol */
 export function sendError(reply: FastifyReply, error: RivuletError, body?: object): FastifyReply {
   const { status = 500, afterSeconds } = error.row
   reply.errorCode = error.code
+  if (error instanceof StoreFull) reply.errorTenant = error.tenant
   if (afterSeconds !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', String(afterSeconds))
   return reply.status(status).send(body ?? errorBody(error.code, messageWithReason(error), reply.request.id, error.details))
 }

@@ -1,12 +1,15 @@
 /** Counts responses by the route's pattern, never by the requested URL. */
 import type { ErrorCode } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Tenant } from '../store/connection/tenant.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
     /** Why the request was refused or has failed. */
     errorCode?: ErrorCode
+    /** Whose limit refused it, if that is not the caller's. */
+    errorTenant?: Tenant
     /** Whether the response waited for the end of a turn, which says nothing about the speed of the API. */
     hasWaited?: boolean
   }

@@ -17,13 +17,14 @@ const refusalCodes: ReadonlySet<ErrorCode> = new Set([
 /** By the route's pattern, never by the requested URL. */
 export function recordRefusals(app: FastifyInstance, recorded: Pick<Refusals, 'add'>): void {
   app.addHook('onResponse', (request, reply, done) => {
-    const { errorCode: code } = reply
+    const { errorCode: code, errorTenant } = reply
     if (code && refusalCodes.has(code)) {
       // Absent where the guard did not find out who calls.
       const { ip, method, routeOptions } = request
       const principal = request.principal as typeof request.principal | undefined
       const caller = callerOf({ ip, ...(principal && { principal }) })
-      recorded.add({ tenant: principal?.tenant ?? everyTenant, caller, code, route: `${method} ${routeOptions.url ?? 'none'}` })
+      const tenant = errorTenant ?? principal?.tenant ?? everyTenant
+      recorded.add({ tenant, caller, code, route: `${method} ${routeOptions.url ?? 'none'}` })
     }
     done()
   })

@@ -10,6 +10,16 @@ import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import type { Page } from '../reads/pages.ts'
 import { memorySizes, memoryValues, tasks } from '../schema.ts'
 
+/** The key of a worker may be of another tenant than the store that its turn fills. */
+export class StoreFull extends RivuletError {
+  readonly tenant: Tenant
+
+  constructor(tenant: Tenant, message: string) {
+    super('store_full', message)
+    this.tenant = tenant
+  }
+}
+
 type Row = typeof memoryValues.$inferSelect
 type MemoryPlace = { tenant: Tenant; scope: string; key: string }
 type MemoryChange = {
@@ -143,12 +153,9 @@ async function addBytes(tx: Transaction, { tenant, scope }: MemoryPlace, differe
   const ofTenant = await addTo(tx, tenant, '', difference)
   if (difference < 0) return
   if (ofScope > maxStoreScopeBytes)
-    throw new RivuletError('store_full', `A scope of the store may have at most ${maxStoreScopeBytes} bytes: remove values of it`)
+    throw new StoreFull(tenant, `A scope of the store may have at most ${maxStoreScopeBytes} bytes: remove values of it`)
   if (ofTenant > maxBytes)
-    throw new RivuletError(
-      'store_full',
-      `The store of a tenant may have at most ${maxBytes} bytes (MAX_STORE_BYTES_PER_TENANT): remove values`,
-    )
+    throw new StoreFull(tenant, `The store of a tenant may have at most ${maxBytes} bytes (MAX_STORE_BYTES_PER_TENANT): remove values`)
 }
 
 async function addTo(tx: Transaction, tenant: Tenant, scope: string, bytes: number): Promise<number> {

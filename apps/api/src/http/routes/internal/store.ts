@@ -28,6 +28,7 @@ export function createStoreCalls({ db, databaseFor, listsFor, config, metrics }:
       // Last, because a heartbeat does not renew the lease of a turn that is locked, and a change may wait for others of its scope.
       if (call.action !== 'get' && !(await lockHeldTurn(tx, turnId, claimId))) {
         metrics.fenced.inc({ write: 'store' })
+        request.log.warn({ task, turnId, scope }, 'a worker tried to store a value for a turn that it no longer holds')
         throw taskNotFound()
       }
       return result

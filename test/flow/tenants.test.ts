@@ -381,14 +381,12 @@ const ofOneWebhook = guarded.filter(([route]) => route.includes('/webhooks/{id}'
 const ofOneSchedule = guarded.filter(([route]) => route.includes('/schedules/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
-const inOrder = { sequential: true }
-
 /** Who may call a route. */
 function describeCallers(route: string, { scope, rights: enough, also, body, reads, status }: (typeof rows)[string]): void {
   const [token] = enough
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
-  test('rejects a missing key and every kind of wrong key with the same response', inOrder, async () => {
+  test('rejects a missing key and every kind of wrong key with the same response', async () => {
     const id = kept
     const missing = await ask(route, { id, body })
     expect([...codeOf(missing), missing.headers['www-authenticate']]).toEqual([401, 'unauthorized', 'Bearer'])
@@ -400,7 +398,7 @@ function describeCallers(route: string, { scope, rights: enough, also, body, rea
     expect((await ask(route.replace('GET', 'HEAD'), { id, body })).status).toBeGreaterThanOrEqual(401)
   })
 
-  test('refuses a key that lacks the scope', inOrder, async () => {
+  test('refuses a key that lacks the scope', async () => {
     for (const held of allScopes.filter(one => !holders.includes(one))) {
       expect([held, codeOf(await ask(route, { id: kept, body, key: narrow.get(held)?.key }))]).toEqual([held, [403, 'forbidden']])
     }
@@ -408,7 +406,6 @@ function describeCallers(route: string, { scope, rights: enough, also, body, rea
 
   test.skipIf(isOfFiles(route) && token)(
     token ? `takes a token of its task that may ${token}, and no other` : 'takes no token',
-    inOrder,
     async () => {
       for (const right of rights.filter(one => !enough.includes(one))) {
         expect([right, codeOf(await ask(route, { id: kept, body, key: await keptToken(kept, [right]) }))]).toEqual([
@@ -426,7 +423,7 @@ function describeCallers(route: string, { scope, rights: enough, also, body, rea
     },
   )
 
-  test('serves an allowed caller', inOrder, async () => {
+  test('serves an allowed caller', async () => {
     for (const held of holders) {
       expect([held, (await ask(route, { id: await idFor(route), body, key: reads ? own.key : narrow.get(held)?.key })).status]).toEqual([
         held,
@@ -438,7 +435,7 @@ function describeCallers(route: string, { scope, rights: enough, also, body, rea
     expect((await ask(route, { id: await idFor(route, root), body: ofRoot, key: root })).status).toBe(status)
   })
 
-  test.skipIf(scope === 'worker')('shows a key that is limited to another agent nothing of this one', inOrder, async () => {
+  test.skipIf(scope === 'worker')('shows a key that is limited to another agent nothing of this one', async () => {
     const id = isOfFiles(route) && !route.startsWith('POST') ? await usedFile() : await idFor(route)
     await addAgents('acme')
     if (scope === 'admin' || scope === 'metrics') {
@@ -457,23 +454,12 @@ function describeCallers(route: string, { scope, rights: enough, also, body, rea
     expect(reply.headers['content-type']).toContain('json')
   })
 
-  test.skipIf(scope === 'worker' || scope === 'admin' || scope === 'metrics')(
-    'serves a key that is limited to this agent',
-    inOrder,
-    async () => {
-      expect((await ask(route, { id: await idFor(route), body, key: within.key })).status).toBe(status)
-    },
-  )
+  test.skipIf(scope === 'worker' || scope === 'admin' || scope === 'metrics')('serves a key that is limited to this agent', async () => {
+    expect((await ask(route, { id: await idFor(route), body, key: within.key })).status).toBe(status)
+  })
 }
 
-/** These change an agent, limits or a scope that all tests have, or are of workers, whose ids belong to the key that was first. */
-const isShared = (route: string) => /agents\/\{name\}|limits|store|\/(internal|worker)\//.test(route)
-
-// Many routes at once, because most of the time is spent on waiting. Tests of one route are in order, because some calls have ids of their own.
-describe.concurrent('callers', () => {
-  describe.each(guarded.filter(([route]) => !isShared(route)))('%s', describeCallers)
-})
-describe.each(guarded.filter(([route]) => isShared(route)))('%s', describeCallers)
+describe.each(guarded)('%s', describeCallers)
 
 describe.each(ofOneTask)('%s', (route, { body, rights: [token], also, status }) => {
   test('means the same task by capitals, for a key and for a token, and takes no other spelling', async () => {

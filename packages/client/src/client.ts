@@ -218,9 +218,9 @@ export function createClient(options: ClientOptions): RivuletClient {
   function create(body: CreateTaskInput & { start?: true }, options?: CreateOptions): Promise<CreatedTask>
   function create(body: CreateTaskInput, options?: CreateOptions): Promise<UnstartedTask>
   async function create(body: CreateTaskInput, { token: own, ...call }: CreateOptions = {}): Promise<UnstartedTask> {
-    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read: readCreated })
-    const { task, turn } = accepted
-    return Object.assign(createTaskHandle(depsOf(task.id, { token: own }), task.id, turn?.number), accepted)
+    const { task, turn } = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read: readCreated })
+    // A newer server may return fields that the handle has methods for.
+    return Object.assign(createTaskHandle(depsOf(task.id, { token: own }), task.id, turn?.number), { task, ...(turn && { turn }) })
   }
 
   function run(body: CreateTaskInput & { start?: true }, { token: own, ...call }: CreateOptions = {}): Promise<RunResult> {

@@ -78,7 +78,8 @@ export function route<const N extends `${Method} /${string}`, const T extends Te
   return { ...terms, method, path } as T & Named<N>
 }
 
-type SentBody<B> = Partial<B> extends B ? [body?: B] : [body: B]
+/** An empty body means the defaults of a POST. To a change it may mean that everything goes. */
+type SentBody<B, M> = M extends 'POST' ? (Partial<B> extends B ? [body?: B] : [body: B]) : [body: B]
 
 /** Values of a URL, in which numbers are texts: a caller passes them as numbers. */
 type SentQuery<Q extends z.ZodType, Value = z.output<Q>> = {
@@ -103,7 +104,7 @@ export type ArgumentsOf<R extends Route> = [
     R extends { params: infer P extends z.ZodType } ? z.output<P> : unknown
   >,
   ...(R extends { body: infer B extends z.ZodType }
-    ? SentBody<NonNullable<z.input<B>>>
+    ? SentBody<NonNullable<z.input<B>>, R['method']>
     : R extends { query: infer Q extends z.ZodType }
       ? [query?: SentQuery<Q>]
       : []),

@@ -14,12 +14,12 @@ function callOf({ call }: Http, row: string, ids: readonly string[]) {
   const [method = '', path = '', input = '', ...fields] = row.split(' ')
   // The API stores no secret, so it cannot repeat the response under an Idempotency-Key.
   const once = row.includes(' secret') && { idempotencyKey: null, retries: 0 }
-  return (...given: readonly unknown[]) => {
+  return async (...given: readonly unknown[]) => {
     const values = [...ids, ...given]
     return call({
       method: method as NonNullable<Call<unknown>['method']>,
       path: path.replace(/:\w+/g, () => partOf(String(values.shift()))),
-      ...(input !== '-' && { [input]: values.shift() ?? {} }),
+      ...(input !== '-' && { [input]: values.shift() ?? (method === 'POST' ? {} : undefined) }),
       ...once,
       ...(values[0] as CallOptions),
       read: fields[0] === '-' ? readNothing : readFields(fields.join(' ')),

@@ -145,7 +145,7 @@ export class Narrator {
     }
   }
 
-  #restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom, state }: Snapshot): Change[] {
+  #restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom, state = noState }: Snapshot): Change[] {
     const before = this.messages
     this.join(latestTurn(turns))
     // Other turns may take a megabyte of a snapshot, and every reader would keep it.

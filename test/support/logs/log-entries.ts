@@ -1,15 +1,5 @@
 /** The log of one task as a list of entries: its fold, its snapshots, and what a narrator or a dialect makes of it. */
-import {
-  applyEvent,
-  type Cursor,
-  type Event,
-  emptyState,
-  formatCursor,
-  messagesOf,
-  noState,
-  type Snapshot,
-  type TaskState,
-} from '@rivulet/protocol'
+import { applyEvent, type Cursor, type Event, emptyState, formatCursor, messagesOf, type Snapshot, type TaskState } from '@rivulet/protocol'
 
 export const task = '0198c0de-0000-7000-8000-000000000001'
 
@@ -31,7 +21,15 @@ export function snapshotOf(log: readonly Entry[], reason: Snapshot['reason']): S
   const at = new Date(1).toISOString()
   const turns = state.turns.map(({ firstIndex: _, ...turn }) => ({ queuedAt: at, ...turn, id: task, task }))
   const entity = { id: task, agent: 'a', status: state.status, params: null, metadata: {}, createdAt: at, updatedAt: at }
-  return { type: 'snapshot', reason, task: entity, turns, messages: messagesOf(state), messagesFrom: 0, state: state.agentState ?? noState }
+  return {
+    type: 'snapshot',
+    reason,
+    task: entity,
+    turns,
+    messages: messagesOf(state),
+    messagesFrom: 0,
+    ...(state.agentState?.version && { state: state.agentState }),
+  }
 }
 
 /** The chunks that a stream returns for these entries. */

@@ -148,7 +148,7 @@ class AgUiStream implements DialectStream<AgUiChunk> {
   #chunksOf(change: Change): AgUiChunk[] {
     switch (change.type) {
       case 'started':
-        return change.turn.status === 'queued' ? [] : this.#startAttempt()
+        return change.turn.status === 'queued' || hasEnded(change.turn.status) ? [] : this.#startAttempt()
       case 'opened':
       case 'grew':
       case 'replaced':
@@ -166,8 +166,9 @@ class AgUiStream implements DialectStream<AgUiChunk> {
         return this.#changedState()
       case 'ended':
         return this.#end(endOf(this.#ids(), change.turn))
-      // The start of the attempt that follows has sent everything again.
+      // After the start of another attempt the client has none of these: it has got everything again.
       case 'reset':
+        return this.#sentMessages.hasAny(change.dropped) ? this.#resent() : []
       case 'answered':
         return []
       default:
@@ -260,7 +261,10 @@ class AgUiStream implements DialectStream<AgUiChunk> {
 
   #openQuestions(): Wait[] {
     const { answered } = this.#run
-    const { waits = [] } = this.#thread.narrator.turn
+    const { state, turn } = this.#thread.narrator
+    const { waits = [], number } = turn
+    // The questions of a turn that is being discarded are closed by its end.
+    if (state.turns.some(each => each.number === number && each.status === 'discarded')) return []
     return waits.filter(({ id, kind, status }) => status === 'open' && isAnsweredByRequest(kind) && !answered.has(id))
   }
 

@@ -44,6 +44,10 @@ export class SentMessages {
     return this.#sent.size === 0
   }
 
+  hasAny(messages: readonly Message[]): boolean {
+    return messages.some(({ index }) => this.#sent.has(index))
+  }
+
   /** Null where the messages have to be sent again. */
   take(change: MessageChange): AgUiChunk[] | null {
     const { type, message } = change

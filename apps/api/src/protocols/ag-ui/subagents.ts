@@ -146,7 +146,7 @@ export class Subagents {
   #chunksOf(child: Subagent, change: Change): AgUiChunk[] {
     switch (change.type) {
       case 'started':
-        return child.sentMessages.isBlank() ? [] : this.#options.resent()
+        return child.sentMessages.isBlank() || hasEnded(change.turn.status) ? [] : this.#options.resent()
       case 'opened':
       case 'grew':
       case 'replaced':
@@ -160,8 +160,10 @@ export class Subagents {
         return this.begin([change.wait], child, 'log')
       case 'ended':
         return this.#endIfOver(child)
-      // The start of the attempt that follows has sent everything again. AG-UI shows no state of a subagent.
+      // After the start of another attempt the client has none of these: it has got everything again.
       case 'reset':
+        return child.sentMessages.hasAny(change.dropped) ? this.#options.resent() : []
+      // AG-UI shows no state of a subagent.
       case 'answered':
       case 'state':
         return []

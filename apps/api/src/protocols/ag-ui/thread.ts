@@ -57,8 +57,10 @@ export class Thread {
   }
 
   messages(): AgUiMessage[] {
-    const { turns } = this.narrator.state
-    const discarded = new Set(turns.flatMap(({ number, status }) => (status === 'discarded' ? [number] : [])))
+    const { state, turn } = this.narrator
+    // A turn of the run that still has its ends to send is not over, although it is discarded.
+    const open = hasEnded(turn.status) ? null : turn.number
+    const discarded = new Set(state.turns.flatMap(({ number, status }) => (status === 'discarded' && number !== open ? [number] : [])))
     return agUiMessages(this.#allMessages().filter(({ turn }) => !discarded.has(turn)))
   }
 

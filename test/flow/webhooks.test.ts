@@ -194,13 +194,16 @@ test('what waits for a webhook that is turned off is sent when it is turned on',
   await echo()
   await until('the first attempt failed', async () => (await deliveriesOf(webhook))[0]?.lastStatus === 500)
   await client.webhooks.change(webhook.id, { status: 'disabled' })
-  await until('no attempt is under way', async () => (await deliveriesOf(webhook))[0]?.attempts === received.length)
-  const { length } = received
   await client.webhooks.create({ url: witness.url, events: ['task.created'] })
-  await makeDue()
-  await echo()
-  await until('another webhook got its own, which was due later', () => witness.received.length > 0)
-  expect(received).toHaveLength(length)
+  // An attempt that was claimed before may still be under way in the first round.
+  const counts: number[] = []
+  for (let round = 1; round <= 2; round += 1) {
+    await makeDue()
+    const task = await echo()
+    await until('another webhook got its own, which was due later', () => witness.received.some(({ event }) => event.data.task === task))
+    counts.push(received.length)
+  }
+  expect(counts[1]).toBe(counts[0])
   status = 204
   await client.webhooks.change(webhook.id, { status: 'active' })
   await until('it was delivered', async () => (await deliveriesOf(webhook))[0]?.status === 'delivered')

@@ -134,8 +134,7 @@ test('after a task is removed, neither Postgres, nor Redis, nor the bucket has a
   try {
     const id = await markedTask(marking)
     expect(await placesWithMark(marking)).toEqual(expect.arrayContaining(['table tasks', 'table files']))
-    // Two uploads, and a value that was too large for its message.
-    expect(inBucket(mark).length).toBeGreaterThanOrEqual(3)
+    await until('two uploads and a value that was too large for its message are there', () => inBucket(mark).length >= 3)
     const { rows } = await marking.pg.query('select id from files')
     expect((await marking.client.remove(id)).status).toBe(204)
     await expect.poll(() => placesWithMark(marking), { interval: 250 }).toEqual([])

@@ -32,10 +32,8 @@ export async function markedTask({ url, pg }: Platform): Promise<string> {
   const body = { agent: 'scripted', input, params, metadata: { mark }, name, secrets: { MARK: mark } }
   const { task } = await client.createTask(body)
   const { id } = task
-  const wait = await until('the turn asks', async () => {
-    const { data } = (await client.get<{ data: Wait[] }>(`/v1/waits?task=${id}`)).body
-    return data[0]
-  })
+  const asks = async () => (await client.get<{ data: Wait[] }>(`/v1/waits?task=${id}`)).body.data[0]
+  const wait = await until('the turn asks', asks)
   const call = async (path: string, given: object) => {
     const reply = await client.insist<Accepted>(`/v1/tasks/${id}${path}`, given)
     expect([path, reply.status < 300]).toEqual([path, true])
@@ -45,6 +43,8 @@ export async function markedTask({ url, pg }: Platform): Promise<string> {
   await client.waitForEnd(id)
   await client.insist('/v1/tasks', { agent: 'scripted', name })
   await call('/retry', {})
+  // Canceled before, it would have no large value, and that of the turn before is discarded.
+  await until('the next turn asks', asks)
   await call('/cancel', { reason: mark })
   await client.waitForEnd(id)
   // As a token of the task uploads one that no input refers to; an API without keys reads no token.
